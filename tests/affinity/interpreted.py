@@ -52,8 +52,7 @@ def test_space_float_colours_in_passes_and_blocks_smaller_than_the_basis(monkeyp
     assert block > 0
     assert block & (block - 1) == 0
     monkeypatch.setattr(cuda, "_SPACE_WORKSPACE", 1)
-    monkeypatch.setattr(cuda, "_ANALYSE", (16, block, 1, 1))
-    monkeypatch.setattr(cuda, "_SYNTHESISE", (16, block, 1, 1))
+    monkeypatch.setattr(cuda, "_ROW_BLOCKS", cuda._ROW_BLOCKS | {"block_p": 16, "block_j": block})
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, psi), exact) <= ROUNDING
 
 

@@ -151,7 +151,7 @@ def test_two_folders_of_images_with_the_same_names(tmp_path):
         ("csv", "a.csv", "frame,class,x1,y1,x2,y2\n1.5,cat,1,2,3,4", "frame '1.5' is not a frame index"),
         ("csv", "a.csv", "frame,class,x1,y1,x2,y2\n1,,1,2,3,4", "has a box, but no class"),
         ("csv", "a.csv", "frame,class,x1,y1,x2,y2\n1,cat,,2,3,4", "must all be given"),
-        ("csv", "a.csv", "frame,class,x1,y1,x2,y2\n1,cat,1,2,nan,4", "must be a number"),
+        ("csv", "a.csv", "frame,class,x1,y1,x2,y2\n1,cat,1,2,nan,4", "must all be given or all be empty"),
     ],
 )
 def test_nonsense_is_refused_with_the_file(tmp_path, format_, name, text, told):

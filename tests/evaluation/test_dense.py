@@ -8,7 +8,6 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from tests.helpers.counting import inclusive_iou
 
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
@@ -17,6 +16,7 @@ from colocam.evaluation.result import read_dense
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
 from colocam.video.fence import decode
+from counting import inclusive_iou
 
 
 @pytest.fixture

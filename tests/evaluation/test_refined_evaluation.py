@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.helpers.counting import inclusive_iou
 
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
@@ -19,6 +18,7 @@ from colocam.run import open_run
 from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
 from colocam.video.fence import decode
+from counting import inclusive_iou
 
 TAGS = ["bus", "cat", "owl"]
 

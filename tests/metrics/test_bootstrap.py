@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from colocam.errors import ColocamError
 from colocam.evaluation.metrics import Frames
-from colocam.evaluation.metrics.scores import resampled_means
+from colocam.evaluation.metrics.protocols import resampled_means
 
 
 def frames_of(tags, videos, names=("cat", "dog")):
@@ -62,11 +61,3 @@ def test_class_means_of_rows_and_of_an_absent_class():
     means = frames.class_means(np.array([[1, 0], [0, 1], [0, 0]], bool))
     assert means[[0, 2]].tolist() == [[0, 1], [0.5, 0]]
     assert np.isnan(means[1]).all()
-
-
-@pytest.mark.parametrize(
-    ("tags", "videos", "text"), [([0, 1], [0], "got 2 and 1"), ([2], [0], "0–1"), ([-1], [0], "0–1")]
-)
-def test_bad_frames_are_refused(tags, videos, text):
-    with pytest.raises(ColocamError, match=text):
-        frames_of(tags, videos)

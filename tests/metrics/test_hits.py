@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from colocam.boxes import boxes_at_levels, largest_boxes
-from colocam.errors import ColocamError
 from colocam.evaluation.metrics import box_hits
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, best_overlaps, hits_of_overlaps
 
@@ -108,19 +107,3 @@ def test_several_overlaps_at_once():
 def test_no_frames():
     assert box_hits(np.zeros((0, 4, 4), np.float32), [], GRID).shape == (0, len(GRID))
     assert best_overlaps(np.zeros((0, 256, 4)), []).shape == (0, 256)
-
-
-@pytest.mark.parametrize(
-    ("boxes", "thresholds", "text"),
-    [
-        ([], [0.5], "one array per frame, got 0"),
-        ([np.zeros((0, 4))], [0.5], "frame 0"),
-        ([np.zeros(4)], [0.5], "frame 0"),
-        ([np.full((1, 4), np.nan)], [0.5], "frame 0"),
-        ([np.zeros((1, 4))], [1.5], "thresholds"),
-        ([np.zeros((1, 4))], 0.5, "thresholds"),
-    ],
-)
-def test_bad_input_is_refused(boxes, thresholds, text):
-    with pytest.raises(ColocamError, match=text):
-        box_hits(np.zeros((1, 4, 4)), boxes, thresholds)

@@ -49,18 +49,9 @@ def test_histograms_of_batches_add_up_and_scores_of_one_count():
     assert whole[1].sum() == masks.sum()
 
 
-def test_bad_input_is_refused():
-    maps, masks = np.zeros((1, 2, 2)), np.zeros((1, 2, 2), bool)
-    with pytest.raises(ColocamError, match="shape"):
-        pixel_histograms(maps, masks[0])
-    with pytest.raises(ColocamError, match="must be in 0–1"):
-        pixel_histograms(maps - 1, masks)
+def test_masks_without_foreground_are_refused():
     with pytest.raises(ColocamError, match="foreground"):
-        pxap(pixel_histograms(maps, masks))
-    with pytest.raises(ColocamError, match="has no True"):
-        average_precision(np.zeros(3), np.zeros(3, bool))
-    with pytest.raises(ColocamError, match="scores and present"):
-        average_precision(np.zeros(3), np.zeros(2, bool))
+        pxap(pixel_histograms(np.zeros((1, 2, 2)), np.zeros((1, 2, 2), bool)))
 
 
 def test_calibration_error_is_the_gap_between_promise_and_truth():

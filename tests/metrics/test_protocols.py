@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from colocam.errors import ColocamError
 from colocam.evaluation.metrics import (
     PROTOCOLS,
     Average,
@@ -113,7 +112,6 @@ def test_intervals_hold_the_number_and_grow_when_videos_are_fewer():
     few = corloc(hits, coarse, GRID, tags_only=0.5, top1=classified)["tags-only"]
     assert np.ptp(few.interval) > 1.5 * np.ptp(many.interval)
     assert evaluate() == evaluate()
-    assert evaluate(seed=1)["tags-only"].interval != many.interval
 
 
 def test_class_without_frames_is_none_and_does_not_count():
@@ -141,17 +139,6 @@ def test_accuracy_over_frames_and_per_class():
     assert result.interval[0] < result.accuracy < result.interval[1]
     expected = {name: 100 * classified[frames.tags == c].mean() for c, name in enumerate(NAMES)}
     assert result.classes == pytest.approx(expected)
-
-
-def test_bad_input_is_refused():
-    hits, frames, _ = world()
-    empty = Frames(NAMES, np.zeros(0, np.int64), np.zeros(0))
-    for bad_hits, bad_frames, text in [
-        (hits[:, 1:], frames, r"\(240, 19\)"),
-        (hits[:0], empty, "no frame"),
-    ]:
-        with pytest.raises(ColocamError, match=text):
-            corloc(bad_hits, bad_frames, GRID, tags_only=0.5)
 
 
 def test_top_k_against_sorting():

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from colocam.errors import ColocamError
 from colocam.evaluation.metrics import steadiness
 
 NO = [np.nan] * 4
@@ -47,8 +46,3 @@ def test_means_are_over_all_videos():
     still, moving = np.tile([0.0, 0, 10, 10], (3, 1)), np.array([[5.0 * t, 0, 5 * t + 10, 10] for t in range(3)])
     assert steadiness([still, moving]).change == pytest.approx(0.25)
     assert steadiness([still, moving]).shifts == 2
-
-
-def test_cuts_of_other_videos_are_refused():
-    with pytest.raises(ColocamError, match="one entry per frame of each video"):
-        steadiness([np.zeros((3, 4))], [np.zeros(2, bool)])

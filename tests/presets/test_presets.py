@@ -11,7 +11,6 @@ import time
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
-from tests.helpers.counting import inclusive_iou
 
 from colocam.config import Config, load_config, preset_names, read_config
 from colocam.config.card import parse_card
@@ -20,6 +19,7 @@ from colocam.labels import Correction, write_corrections
 from colocam.serve.store import MARKER
 from colocam.types import Box
 from colocam.video.fence import decode
+from counting import inclusive_iou
 
 SIZES = {
     "frames.resize",

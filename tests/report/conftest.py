@@ -7,6 +7,10 @@ import cv2
 import numpy as np
 import pytest
 
+from colocam.evaluation.cases import case_meta, write_cases
+from colocam.types import Clip
+from counting import inclusive_iou
+
 TAGS = ["bicycle", "kite", "кошка", "<script>alert(1)</script>", "a$b_c tag"]
 PROTOCOLS = ("oracle-per-class", "oracle-global", "validation", "tags-only")
 LEVELS = {"layercam": 52.0, "fcam": 58.0, "tcam": 63.0, "colocam": 74.0}
@@ -25,7 +29,7 @@ def fabricate(folder: Path, methods=("layercam", "fcam", "colocam"), per_group=3
     )
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics_lines(methods, random)))
     (folder / "evaluation.json").write_text(json.dumps(evaluation(methods, random)))
-    write_cases(folder / "cases.npz", methods, per_group, side, random)
+    write_examples(folder / "cases.npz", methods, per_group, side, random)
     return folder
 
 
@@ -75,65 +79,27 @@ def evaluation(methods, random):
     return result
 
 
-def write_cases(path, methods, per_group, side, random):
+def write_examples(path, methods, per_group, side, random):
     groups = [group for group in GROUPS for _ in range(per_group)]
-    count = len(groups)
-    images = np.stack([scene(side, random) for _ in groups])
-    truth = np.full((count, 2, 4), np.nan, np.float32)
-    arrays = {f"{kind}__{method}": [] for method in methods for kind in ("heatmaps", "boxes", "iou")}
-    meta = []
+    coarse = random.integers(30, 200, (len(groups), 6, 6, 3), dtype=np.uint8)
+    images = np.stack([cv2.resize(one, (side, side), interpolation=cv2.INTER_CUBIC) for one in coarse])
+    truth, meta = [], []
+    found = {method: [] for method in methods}
     for i, group in enumerate(groups):
         x, y = random.integers(5, side // 2, 2)
-        w, h = random.integers(side // 4, side // 2, 2)
-        if group != "empty":
-            truth[i, 0] = x, y, min(x + w, side - 1), min(y + h, side - 1)
-            cv2.rectangle(
-                images[i], (int(x), int(y)), (int(x + w), int(y + h)), random.integers(90, 255, 3).tolist(), -1
-            )
+        true = np.array([x, y, *(np.array([x, y]) + random.integers(side // 4, side // 2, 2))])
+        truth.append(np.zeros((0, 4)) if group == "empty" else true[None])
         for method in methods:
-            drift = {"best": 2, "typical": 8, "worst": 30, "empty": 20}[group] * (2 if method == "layercam" else 1)
-            box = np.clip(np.array([x, y, x + w, y + h]) + random.normal(0, drift, 4), 0, side - 1)
-            box = np.array([*np.minimum(box[:2], box[2:]), *np.maximum(box[:2], box[2:])], np.float32)
-            missing = group == "empty" and method == "colocam"
-            arrays[f"heatmaps__{method}"].append(bump(side, box, soft=method == "layercam"))
-            arrays[f"boxes__{method}"].append(np.full(4, np.nan, np.float32) if missing else box)
-            arrays[f"iou__{method}"].append(np.float32("nan") if group == "empty" else overlap(truth[i, 0], box))
+            drift = {"best": 1, "typical": 4, "worst": 15, "empty": 10}[group] * (2 if method == "layercam" else 1)
+            box = np.clip(true + random.uniform(-drift, drift, 4), 0, side - 1).astype(np.float32)
+            overlap = np.nan if group == "empty" else inclusive_iou(true, box)
+            found[method].append((np.full(4, np.nan) if (group, method) == ("empty", "colocam") else box, overlap))
         tag = TAGS[i % len(TAGS)]
-        meta.append(
-            {
-                "clip": f"{tag}/video-{i:02d}",
-                "frame": 7 * i,
-                "tag": tag,
-                "predicted": TAGS[0] if i % 4 == 0 else tag,
-                "probability": 0.93,
-                "group": group,
-            }
-        )
-    stacked = {name: np.stack(values) for name, values in arrays.items()}
-    np.savez_compressed(path, images=images, truth=truth, meta=np.array(json.dumps(meta)), **stacked)
-
-
-def scene(side, random):
-    """A cluttered background."""
-    coarse = random.integers(30, 200, (6, 6, 3), dtype=np.uint8)
-    return cv2.resize(coarse, (side, side), interpolation=cv2.INTER_CUBIC)
-
-
-def bump(side, box, *, soft):
-    """A map that is high around ``box``, half the picture's size."""
-    half = side // 2
-    ys, xs = np.mgrid[:half, :half] * 2.0
-    x1, y1, x2, y2 = box
-    far = ((xs - (x1 + x2) / 2) / (x2 - x1 + 6)) ** 2 + ((ys - (y1 + y2) / 2) / (y2 - y1 + 6)) ** 2
-    return np.round(255 * np.exp(-far * (6 if soft else 3)) ** (1 if soft else 0.6)).astype(np.uint8)
-
-
-def overlap(a, b):
-    """IoU of two boxes."""
-    wide = max(0.0, min(a[2], b[2]) - max(a[0], b[0]))
-    high = max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
-    both = wide * high
-    return np.float32(both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both))
+        clip = Clip(f"{tag}/video-{i:02d}", tag, "test", path, "")
+        meta.append(case_meta(clip, 7 * i, TAGS[0] if i % 4 == 0 else tag, 0.93, group))
+    maps = np.tile(np.linspace(0, 255, side // 2).astype(np.uint8), (len(groups), side // 2, 1))
+    results = {method: (maps, *map(np.array, zip(*rows, strict=True))) for method, rows in found.items()}
+    write_cases(path, images, truth, meta, results)
 
 
 @pytest.fixture(scope="session")

@@ -225,12 +225,6 @@ def test_one_method_alone(make_run):
     assert "gain" not in page.text["classes"]
 
 
-def test_a_fourth_method(make_run):
-    page = Page(render(make_run(methods=("layercam", "fcam", "tcam", "colocam"))))
-    assert "TCAM" in page.text["results"]
-    assert len(page.all("img")) == 4 * 5
-
-
 def test_an_evaluation_with_holes(run):
     data = {"split": "test", "frames": 3, "videos": 2}
     colocam = {"validation": {"average": 50, "classes": {"cat": None}}}

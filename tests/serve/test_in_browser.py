@@ -199,6 +199,19 @@ def test_each_number_has_one_name_and_one_meaning(one):
     assert "0.90" not in one.page.locator(".frame-facts").inner_text()
 
 
+def test_faint_heat_maps_can_be_seen_and_noise_stays_faint(one):
+    one.open(one.film)
+    one.until("window.colocam.seen().heat")
+    for share, alpha in ((1, 255), (4, 255), (64, 2)):  # at most five times as bright
+        seen = one.page.evaluate(
+            "(share) => { const { heat } = window.colocam.layers, levels = heat.blocks.of(0), all = [...levels];"
+            " levels.forEach((one, at) => { levels[at] = one / share; }); const { data } = heat.at(0);"
+            " levels.set(all); return Math.max(...data.filter((_, at) => at % 4 === 3)); }",
+            share,
+        )
+        assert abs(seen - alpha) <= 1, share
+
+
 def test_a_video_that_is_not_localised_says_so_and_cards_show_their_box(one):
     one.page.goto(one.address)
     one.until("document.querySelector('.film svg rect')")
@@ -213,6 +226,32 @@ def test_a_video_that_is_not_localised_says_so_and_cards_show_their_box(one):
     assert "–" in one.page.locator(".number-fact").first.inner_text()
     film.results, film.found, film.state = kept, {one.library.active.key: kept}, "ready"
     one.until_box(5, 6, 25, 30)
+
+
+def test_the_library_is_filtered_by_words_and_by_what_is_left_to_do(one, make_video, wait_until_done, tmp_path):
+    other = one.library.add(make_video(tmp_path / "zebra.mp4", 12))
+    wait_until_done(one.library)
+    whole = Change(kind="edit", actions=[Action(kind="accepted", start=0, stop=12)])
+    one.store.append(other.id, f"a-{other.id}", 0, whole)
+    one.page.goto(one.address)
+    one.until("document.querySelectorAll('.film.ready').length === 2")
+
+    def names():
+        return one.page.locator(".film .name").all_inner_texts()
+
+    for words, found in (("ZEB", ["zebra"]), ("cat", ["film", "zebra"]), ("horse", [])):
+        one.page.fill("#find", words)
+        assert names() == found
+    assert "0 of 2 videos" in one.page.locator(".bar").inner_text()
+    one.page.fill("#find", "")
+    for which, found in (
+        ("to check", ["film"]),
+        ("all checked", ["zebra"]),
+        ("not ready", []),
+        ("all videos", ["film", "zebra"]),
+    ):
+        one.page.select_option("#which", which)
+        assert names() == found
 
 
 def test_two_pages_that_change_one_frame_are_asked(one):
@@ -275,6 +314,12 @@ KEYS = [
     ("b", "window.colocam.marks.state[32] === 3"),
     (".", f"{NUMBER} === 33"),
     ("p", "window.colocam.marks.box[33]?.join() === window.colocam.marks.box[32].join()"),
+    ("z", "window.colocam.marks.state[33] === 0"),
+    ("Shift+P", "window.colocam.marks.state.slice(33).join() === '3,4,4,4,4,4,3'"),
+    ("z", "window.colocam.marks.state[33] === 0"),
+    ("e", "document.querySelector('dialog[open] #side-left')"),
+    ("7", "document.querySelector('#side-left').value === '7'"),
+    ("Enter", "window.colocam.marks.box[33]?.[0] === 7 && !document.querySelector('dialog')"),
     ("z", "window.colocam.marks.state[33] === 0"),
     (",", f"{NUMBER} === 32"),
     ("m", f"{NUMBER} === 35"),

@@ -1,6 +1,5 @@
 """Labels out and in: export them, import corrections, learn from these; write a model as one file."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -54,11 +53,11 @@ def export(
 
     if out is None and not push:
         raise ArgumentError("out", "must name a folder for the labels")
-    with ExitStack() as stack:
-        folder = out or Path(stack.enter_context(TemporaryDirectory(prefix="colocam-"))) / "labels"
+    if push and to not in (able := ("cvat", "cvat-masks")):
+        raise ArgumentError("push", f"uploads the formats {' and '.join(able)} alone, got {to}")
+    with TemporaryDirectory(prefix="colocam-") as scratch:
+        folder = out or Path(scratch) / "labels"
         options = Options(images=images, tolerance=tolerance, url=url)
-        if push and to not in (able := ("cvat", "cvat-masks")):
-            raise ArgumentError("push", f"uploads the formats {' and '.join(able)} alone, got {to}")
         run_export(tables, to, folder, videos=videos or [], options=options)
         if out is not None:
             say(f"wrote {out}")

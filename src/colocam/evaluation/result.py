@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from colocam.config import METHODS
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics.dense_scores import DenseScores
-from colocam.evaluation.metrics.protocols import PROTOCOLS
-from colocam.evaluation.metrics.scores import Accuracy, CorLoc, Instances
+from colocam.evaluation.metrics.instance_scores import Instances
+from colocam.evaluation.metrics.protocols import PROTOCOLS, Accuracy, CorLoc
 from colocam.utils.files import parse_json
 
 MAIN = "colocam"

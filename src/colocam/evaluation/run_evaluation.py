@@ -1,8 +1,8 @@
 """Evaluate a run on frames with true boxes: all methods under all protocols, and refined by a segmenter."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,11 +53,11 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
     """
     boxes, size, row = np.zeros((len(samples), 4)), maps.shape[1], 0
     with progress(f"masks of {segmenter.name}", len(samples), unit="frames") as advance:
-        for _, pairs in groupby(samples.where(), key=lambda pair: pair[0].clip):
-            some = list(pairs)
-            images = _images(some[0][0].clip, [index for _, index in some])
+        for clip, pairs in groupby(samples.where(), key=lambda pair: pair[0].clip):
+            images = _images(clip, [index for _, index in pairs])
             before: Float64Array | None = None
-            while window := list(islice(images, WINDOW)):
+            for start in range(0, len(images), WINDOW):
+                window = images[start : start + WINDOW]
                 found_here = refine(segmenter, window, maps[row : row + len(window)], before)
                 for image, found in zip(window, found_here, strict=True):
                     if found is not None:
@@ -68,7 +68,7 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
     return boxes.clip(0, size - 1)
 
 
-def _images(clip: Clip, indices: Sequence[int]) -> Iterator[Image]:
+def _images(clip: Clip, indices: Sequence[int]) -> list[Image]:
     """The frames of a clip with these indices, ascending, at their own size."""
     if clip.frames:
         frames = clip_frames(replace(clip, frames=tuple(clip.frames[index] for index in indices)))
@@ -78,7 +78,7 @@ def _images(clip: Clip, indices: Sequence[int]) -> Iterator[Image]:
         images = [frame.image for frame in clip_frames(clip) if frame.index in wanted]
     if len(images) != len(indices):
         raise ColocamError(f"{clip.path}: {len(indices) - len(images)} frames of {clip.name} cannot be read any more")
-    return iter(images)
+    return images
 
 
 @dataclass(frozen=True, slots=True)

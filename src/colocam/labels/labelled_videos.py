@@ -93,6 +93,8 @@ class LabelledVideo:
         return [self._track(id_, np.array(own)) for id_, own in enumerate(groups.values(), start=1)]
 
     def _track(self, id_: int, rows: Integers) -> Track:
+        if len(rows) == 1:  # a crowd has thousands
+            return Track(id_, self.rows.tag[rows[0]], rows, [rows])
         seen = self.rows.frame[rows]
         if (twice := np.flatnonzero(np.diff(seen) == 0)).size:
             track, frame = self.rows.track[rows[0]], seen[twice[0]]

@@ -214,9 +214,11 @@ class LocalizationTable:
         if path.suffix.lower() not in {".csv", ".parquet"}:
             raise ColocamError(f"cannot write {path}: a localisation table ends in .csv or .parquet")
         self._path, self._images, self._video = path, images, () if video is None else (video,)
-        self._columns = {**_TYPES, **{name: _OPTIONAL[name] for name in extra}}
+        self._extra = tuple(extra)
+        columns = {**_TYPES, **{name: _OPTIONAL[name] for name in extra}}
+        self._kinds = [_PYTHON[kind] for kind in columns.values()]
         first, last = {"video": "string"} if self._video else {}, {"picture": "string"} if images else {}
-        self._types = {**first, **self._columns, **last}
+        self._types = {**first, **columns, **last}
         self._rows: list[tuple[Any, ...]] = []
         self._stack = ExitStack()
 
@@ -241,24 +243,18 @@ class LocalizationTable:
 
     def write(self, localization: Localization) -> None:
         """Append the row of one frame or of one object in it."""
+        own = localization
+        optional = [getattr(own, name) for name in self._extra]
+        optional = [rle.encode(value) if isinstance(value, np.ndarray) else value for value in optional]
         # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
-        own: dict[str, Any] = {"class": utf8(localization.tag)}
-        own |= zip(CORNERS, localization.box or (None,) * 4, strict=True)
-        if "mask" in self._columns and localization.mask is not None:
-            own["mask"] = rle.encode(localization.mask)
-        values = (
-            (own[name] if name in own else getattr(localization, name), _PYTHON[kind])
-            for name, kind in self._columns.items()
-        )
-        self._append(tuple(None if value is None else python(value) for value, python in values))
+        row = (own.frame, own.pts, utf8(own.tag), own.probability, *(own.box or (None,) * 4), own.score, *optional)
+        self._append([None if value is None else kind(value) for value, kind in zip(row, self._kinds, strict=True)])
 
     def write_rows(self, rows: TableRows) -> None:
         """Append rows that were read from a table."""
-        boxes = dict(zip(CORNERS, rows.box.T, strict=True))
-        columns = [
-            rows.tag if name == "class" else _cells(boxes[name] if name in boxes else getattr(rows, name))
-            for name in self._columns
-        ]
+        pts, probability, score, *box = map(_cells, (rows.pts, rows.probability, rows.score, *rows.box.T))
+        optional = (_cells(getattr(rows, name)) for name in self._extra)
+        columns = (rows.frame.tolist(), pts, rows.tag, probability, *box, score, *optional)
         for row in zip(*columns, strict=True):
             self._append(row)
 
@@ -266,7 +262,7 @@ class LocalizationTable:
         """Store texts by their names in a parquet table; after the rows, since they may tell of all of them."""
         self._parquet.add_key_value_metadata(metadata)
 
-    def _append(self, row: tuple[Any, ...]) -> None:
+    def _append(self, row: Sequence[Any]) -> None:
         image = (self._images[row[0]],) if self._images else ()
         self._rows.append((*self._video, *row, *image))
         if len(self._rows) >= _ROWS_AT_ONCE:

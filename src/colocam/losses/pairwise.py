@@ -3,7 +3,7 @@
 With S⁰ = 1 - S¹, D = S¹ - ½ and symmetric W, R = ½·1ᵀW1 - 2·DᵀWD and ∂R/∂S¹ = -4·WD: one product W·D gives both.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +13,27 @@ from colocam.errors import ColocamError
 from colocam.losses.affinity import engine
 from colocam.utils.tensors import require_finite
 
+Divisor = Literal["none", "affinity", "energy"]
 
-class Weights(NamedTuple):
-    """Weights w_g of the sum Σ_g w_g R_g over groups of frames; no gradient flows through them.
 
-    w_g = 1 / (number of counted groups · divisor of g), and 0 for groups that are not counted.
+class _WeightedEnergy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, maps: Tensor, frames: Tensor, group: Tensor, *how: Any) -> Tensor:  # noqa: ANN401
+        groups, gaussian, least, divisor = how
+        with torch.autocast(maps.device.type, enabled=False):
+            s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
+            totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
+            value, each = weigh(totals, group, least, divisor)
+            # in at least float32, so that small weights λ do not underflow
+            ctx.save_for_backward(((-4 * each.to(s.dtype))[group, None] * product).view(maps.shape))
+        ctx.dtype = maps.dtype
+        return value.to(s.dtype)
 
-    Attributes:
-        least: frames that a group needs to be counted; 1 if every group has a frame.
-        divisor: ``none`` is 1, ``affinity`` is Σ_r S_rᵀ W S_r = 1ᵀW1 - R_g, ``energy`` is R_g. The latter two are
-            kept above 1e-6 of 1ᵀW1.
-    """
-
-    least: int = 1
-    divisor: Literal["none", "affinity", "energy"] = "none"
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        (gradient,) = ctx.saved_tensors
+        return (outer * gradient).to(ctx.dtype), *[None] * 6
 
 
 def weighted_energy(
@@ -36,9 +43,10 @@ def weighted_energy(
     group: Tensor,
     groups: int,
     gaussian: engine.Gaussian,
-    weights: Weights,
+    least: int = 1,
+    divisor: Divisor = "none",
 ) -> Tensor:
-    """Σ_g w_g R_g, differentiable once with respect to the maps.
+    """Σ_g w_g R_g over groups of frames, differentiable once with respect to the maps; see :func:`weigh` for w.
 
     Args:
         name: of the loss, for error messages.
@@ -47,7 +55,8 @@ def weighted_energy(
         group: (B,) int64 index of the group of each frame, 0 … groups-1.
         groups: number of groups.
         gaussian: the affinity W.
-        weights: w.
+        least: frames that a group needs to be counted.
+        divisor: of each group.
 
     Returns:
         Scalar, float32, or float64 if the maps are.
@@ -60,39 +69,24 @@ def weighted_energy(
     if frames.requires_grad:
         raise ColocamError(f"{name}: frames must not require a gradient; pass frames.detach()")
     require_finite(name, frames=frames, maps=maps)
-    value: Tensor = _WeightedEnergy.apply(maps, frames, group, groups, gaussian, weights)
+    value: Tensor = _WeightedEnergy.apply(maps, frames, group, groups, gaussian, least, divisor)
     return value
 
 
-class _WeightedEnergy(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, maps: Tensor, frames: Tensor, group: Tensor, *how: Any) -> Tensor:  # noqa: ANN401
-        groups, gaussian, weights = how
-        with torch.autocast(maps.device.type, enabled=False):
-            s = (maps if maps.dtype == torch.float64 else maps.float()).flatten(1)
-            totals, product = engine.energy(frames.flatten(2), s, group, groups, gaussian)
-            value, each = weigh(totals, group, weights)
-            # in at least float32, so that small weights λ do not underflow
-            ctx.save_for_backward(((-4 * each.to(s.dtype))[group, None] * product).view(maps.shape))
-        ctx.dtype = maps.dtype
-        return value.to(s.dtype)
+def weigh(totals: Tensor, group: Tensor, least: int, divisor: Divisor) -> tuple[Tensor, Tensor]:
+    """Σ_g w_g R_g (scalar) and w (groups,) from the sums 1ᵀW1 and DᵀWD of each group, totals (groups, 2) float64.
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
-        (gradient,) = ctx.saved_tensors
-        return (outer * gradient).to(ctx.dtype), None, None, None, None, None
-
-
-def weigh(totals: Tensor, group: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """Σ_g w_g R_g (scalar) and w (groups,) from the sums 1ᵀW1 and DᵀWD of each group, totals (groups, 2) float64."""
+    w_g = 1 / (number of counted groups · divisor of g), and 0 for groups of fewer than ``least`` frames. The divisor
+    ``none`` is 1, ``affinity`` is Σ_r S_rᵀ W S_r = 1ᵀW1 - R_g, ``energy`` is R_g; the latter two are kept above 1e-6 of
+    1ᵀW1. No gradient flows through w.
+    """
     mass, energy = totals[:, 0], 0.5 * totals[:, 0] - 2 * totals[:, 1]
     sizes = torch.zeros_like(mass).index_add_(0, group, torch.ones_like(group, dtype=mass.dtype))  # no host waits
-    counted = (sizes >= weights.least).to(totals.dtype)
+    counted = (sizes >= least).to(totals.dtype)
     each = counted / counted.sum().clamp(min=1)
-    if weights.divisor != "none":
-        divisor = energy if weights.divisor == "energy" else mass - energy
-        each = each / divisor.abs().maximum(1e-6 * mass).clamp(min=1e-300)
+    if divisor != "none":
+        by = energy if divisor == "energy" else mass - energy
+        each = each / by.abs().maximum(1e-6 * mass).clamp(min=1e-300)
     return (each * energy).sum(), each
 
 
@@ -133,7 +127,7 @@ class CoLocLoss(nn.Module):
         if divisor not in {"affinity", "energy"}:
             raise ColocamError(f"CoLocLoss: divisor must be 'affinity' or 'energy', got {divisor!r}")
         self.gaussian = engine.Gaussian(float(sigma), float(tol))
-        self.weights = Weights(least=2, divisor=divisor if weighting == "adaptive" else "none")
+        self.divisor: Divisor = divisor if weighting == "adaptive" else "none"
 
     def forward(self, frames: Tensor, maps: Tensor, sequences: Tensor, count: int | None = None) -> Tensor:
         """Scalar; 0 if no sequence has two frames.
@@ -151,7 +145,7 @@ class CoLocLoss(nn.Module):
             )
         groups = int(sequences.max()) + 1 if count is None else count
         group = sequences.to(maps.device, torch.int64)
-        return weighted_energy("CoLocLoss", frames, maps, group, groups, self.gaussian, self.weights)
+        return weighted_energy("CoLocLoss", frames, maps, group, groups, self.gaussian, 2, self.divisor)
 
 
 class CRFLoss(nn.Module):
@@ -181,4 +175,4 @@ class CRFLoss(nn.Module):
         """Frames (B, 3, H, W) in 0–255, maps (B, H, W) foreground probability → scalar."""
         gaussian = engine.Gaussian(self.sigma_rgb, self.tol, self.sigma_xy, (maps.shape[-2], maps.shape[-1]))
         each_frame = torch.arange(len(maps), device=maps.device)
-        return weighted_energy("CRFLoss", frames, maps, each_frame, len(maps), gaussian, Weights())
+        return weighted_energy("CRFLoss", frames, maps, each_frame, len(maps), gaussian)

@@ -8,7 +8,7 @@ Inputs are recognised by name, type and shape, as the usual exporters write them
 - It gives ``low_res_masks`` or ``masks`` (P, k, h, w) and ``iou_predictions`` (P, k), k = 1, 3 or 4.
 """
 
-from itertools import takewhile
+from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,8 +111,7 @@ def open_onnx_segmenter(*paths: Path) -> OnnxSegmenter:
         raise ColocamError(f"{names} are no encoder and decoder of SAM: one of them must have the input point_coords")
     decoder, encoder = sessions[decoders[0]], sessions[1 - decoders[0]]
     _check(encoder, decoder, names)
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(*(path.stem for path in paths), strict=False))
-    shared = "".join(letter for letter, _ in same).strip("._- ")
+    shared = commonprefix([path.stem for path in paths]).strip("._- ")  # noqa: RUF071 - letters, not folders
     plain = "SAM 2" if any(name.startswith("high_res") for name in asked[decoders[0]]) else "SAM"
     return OnnxSegmenter(encoder, decoder, shared or plain)
 

@@ -1,4 +1,4 @@
-"""Films as people corrected them: tables for export, corrections for learning, and labels that come back.
+"""Videos as people corrected them: tables for export, corrections for learning, and labels that come back.
 
 Also what another model changes: the boxes that moved most.
 """
@@ -6,7 +6,6 @@ Also what another model changes: the boxes that moved most.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 from colocam.boxes import rle
 from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.labels import Correction, Imported, Kind
+from colocam.labels import Correction, Kind
 from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from colocam.labels.formats.reading import unpacked
 from colocam.labels.table import TableRows, write_table
@@ -30,20 +29,20 @@ from colocam.utils.files import utf8
 SAME = 0.95
 """Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
 APART = 12
-"""Frames between two that are shown of one film, so that not all show one moment."""
+"""Frames between two that are shown of one video, so that not all show one moment."""
 CORRECTIONS = "corrections"
 """Name of the format that holds only what people said."""
 
 
 def overlaps(before: FilmResults, after: FilmResults) -> Float64Array:
-    """(N,) IoU of the boxes of two models in each frame of a film; 1 where both find none."""
+    """(N,) IoU of the boxes of two models in each frame of a video; 1 where both find none."""
     found = iou(before.rows.box, after.rows.box)
     neither: npt.NDArray[np.bool_] = np.isnan(before.rows.box[:, 0]) & np.isnan(after.rows.box[:, 0])
     return np.where(neither, 1.0, found)
 
 
 def most_moved(overlap: Float64Array, most: int) -> list[int]:
-    """Positions of the frames of a film whose boxes moved most, largest change first, apart from each other."""
+    """Positions of the frames of a video whose boxes moved most, largest change first, apart from each other."""
     chosen: list[int] = []
     for position in np.argsort(overlap, kind="stable").tolist():
         if overlap[position] >= SAME or len(chosen) == most:
@@ -103,13 +102,15 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
     return rows._replace(mask=masks)
 
 
-def write_corrected(table: Path, rows: TableRows, index: FilmIndex, shown_as: str) -> None:
-    """Write a corrected table and the description of its film beside it, which exports call ``shown_as``."""
-    write_table(table, rows, replace(index.source, shown_as=shown_as), ("track", "presence", "margin", "mask"))
+def write_corrected(folder: Path, film: Film, index: FilmIndex, rows: TableRows) -> Path:
+    """Write the corrected table of a video and its description into a folder, without its path on this machine."""
+    table, source = folder / f"{file_name(film.name)}.csv", replace(index.source, shown_as=film.file)
+    write_table(table, rows, source, ("track", "presence", "margin", "mask"))
+    return table
 
 
 def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIndex) -> list[Correction]:
-    """What people said about a film, one correction per frame; interpolated frames are no key frames.
+    """What people said about a video, one correction per frame; interpolated frames are no key frames.
 
     Frames that are asked about are none at all.
     """
@@ -117,22 +118,19 @@ def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIn
     found: list[Correction] = []
     said = np.isin(marks.state, (*CHECKED, *INTERPOLATED)) | np.array([bool(tag) for tag in marks.tag])
     for at in np.flatnonzero(said).tolist():
-        state, changed = int(marks.state[at]), marks.tag[at] not in {"", results.rows.tag[at]}
-        kind: Kind = "accepted"
-        if state in {NONE, FOLLOWS_NONE}:
-            kind = "none"
-        elif changed:
-            kind = "class"
-        elif state in {BOX, FOLLOWS}:
-            kind = "box"
-        box = rows.box[at]
+        state, changed, box = int(marks.state[at]), marks.tag[at] not in {"", results.rows.tag[at]}, rows.box[at]
         boxes = () if np.isnan(box[0]) else (Box(*box.tolist()),)
+        kind: Kind = "box" if state in {BOX, FOLLOWS} else "accepted"
+        if changed:
+            kind = "class" if boxes else "none"
+        elif state in {NONE, FOLLOWS_NONE}:
+            kind = "none"
         found.append(
             Correction(
                 video=film.name,
                 frame=int(rows.frame[at]),
                 pts=float(index.pts[at]),
-                kind="none" if changed and not boxes else kind,
+                kind=kind,
                 tag=rows.tag[at],
                 boxes=boxes,
                 key=state not in INTERPOLATED,
@@ -144,22 +142,12 @@ def corrections_of(film: Film, results: FilmResults, marks: Marks, index: FilmIn
     return found
 
 
-class ImportedEdit(NamedTuple):
-    """An edit of a film.
+def imported_edit(library: Library, film: Film, file: Path, format_: str) -> tuple[Change, list[str]]:
+    """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out.
 
-    Attributes:
-        change: the edit; undo takes it back as a whole.
-        frames: number of frames that it changes.
-        left_out: what was left out, and why.
+    Returns:
+        The edit, which undo takes back as a whole, and what was left out, and why.
     """
-
-    change: Change
-    frames: int
-    left_out: list[str]
-
-
-def imported_edit(library: Library, film: Film, file: Path, format_: str) -> ImportedEdit:
-    """Read labels of a film from a file or a ZIP archive; those of other films of the library are left out."""
     if film.results is None or film.index is None:
         raise RefusalError(404, "the model is not done with this video yet")
     classes = library.tags
@@ -169,46 +157,44 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> Imp
             actions = _own_corrections(film, file, classes)
         else:
             tables = _tables(library, film, film.results, film.index, file.parent / "tables")
-            own = file_name(film.name)
-            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=own)
+            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(film.name))
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
-            actions = [action for one in _own_labels(film, file, found) for action in _actions(one)]
+            actions = _own_labels(film, file, found.corrections)
     except ColocamError as error:
         raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:
         raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
-    return ImportedEdit(Change(kind="edit", actions=actions), len({action.start for action in actions}), left_out)
+    return Change(kind="edit", actions=actions), left_out
 
 
 def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex, folder: Path) -> list[Path]:
-    """The table of a film, and tables without a box of its namesakes: labels that may mean either are refused."""
+    """The table of a video, and tables without a box of its namesakes: labels that may mean either are refused."""
     folder.mkdir()
-    tables = [folder / f"{file_name(film.name)}.csv"]
-    write_corrected(tables[0], results.rows, index, film.file)
+    tables = [write_corrected(folder, film, index, results.rows)]
     none = TableRows._make(column[:1] for column in results.rows)._replace(box=np.full((1, 4), np.nan), mask=[""])
     for other in library.films():
         if other.id == film.id or PurePath(other.file).stem.casefold() != PurePath(film.file).stem.casefold():
             continue
         if other.index is not None:
-            tables.append(folder / f"{file_name(other.name)}.csv")
-            write_corrected(tables[-1], none._replace(frame=other.index.frames[:1]), other.index, other.file)
+            rows = none._replace(frame=other.index.frames[:1])
+            tables.append(write_corrected(folder, other, other.index, rows))
         elif other.state != "failed":
             raise RefusalError(404, f"{other.name} has the same file name and is not read yet: wait until it is")
     return tables
 
 
-def _own_labels(film: Film, file: Path, found: Imported) -> list[Correction]:
-    """What labels change in a film."""
-    own = [one for one in found.corrections if one.video == file_name(film.name)]
-    if found.corrections and not own:
-        raise ColocamError(f"{file} holds labels of {found.corrections[0].video}, not of {film.name}: open that video")
-    return [one for one in own if one.kind != "accepted"]
+def _own_labels(film: Film, file: Path, found: Sequence[Correction]) -> list[Action]:
+    """What labels change in a video."""
+    own = [one for one in found if one.video == file_name(film.name)]
+    if found and not own:
+        raise ColocamError(f"{file} holds labels of {found[0].video}, not of {film.name}: open that video")
+    return [action for one in own if one.kind != "accepted" for action in _actions(one)]
 
 
 def _own_corrections(film: Film, file: Path, classes: Sequence[str]) -> list[Action]:
-    """What people said about a film in corrections.csv; frames between marked ones follow from those.
+    """What people said about a video in corrections.csv; frames between marked ones follow from those.
 
     The content that a row states decides; without it the name, and the end of the path, if it is stated.
     """

@@ -14,7 +14,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from colocam.labels import Correction, Options, export, readable, writable, write_corrections
-from colocam.labels.table_files import file_name
 from colocam.serve.corrected import (
     CORRECTIONS,
     corrected_rows,
@@ -134,12 +133,11 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
         write_corrections(made / "corrections.csv", [replace(one, path=files[one.content]) for one in found])
         return made
     tables: list[Path] = []
-    (folder / "tables").mkdir()
     for film in films:
         assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
-        tables.append(folder / "tables" / f"{file_name(film.name)}.csv")
         rows = corrected_rows(film.results, library.marks(film, film.results), film.index)
-        write_corrected(tables[-1], filled(rows, film.index) if new.to == "masks" else rows, film.index, film.file)
+        rows = filled(rows, film.index) if new.to == "masks" else rows
+        tables.append(write_corrected(folder / "tables", film, film.index, rows))
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
 
@@ -171,9 +169,9 @@ async def take_labels(
         file = folder / f"labels{suffix}"
         await receive(request, file, MOST_IMPORTED)
         async with request.app.state.reading:
-            imported = await run_in_threadpool(imported_edit, library, film, file, format)
-    event = await run_in_threadpool(library.store.append, film.id, client, version, imported.change)
-    return {"saved": event.made, "changed": imported.frames, "left_out": imported.left_out}
+            change, left_out = await run_in_threadpool(imported_edit, library, film, file, format)
+    event = await run_in_threadpool(library.store.append, film.id, client, version, change)
+    return {"saved": event.made, "changed": len({one.start for one in change.actions}), "left_out": left_out}
 
 
 def all_corrections(library: Library, films: list[Film]) -> list[Correction]:

@@ -1,8 +1,8 @@
-"""What is computed from a film, once: its frames, a proxy that browsers play, and what a model finds in it.
+"""What is computed from a video, once: its frames, a proxy that browsers play, and what a model finds in it.
 
 The proxy is H.264 with the same number of frames in the same order. It is read back before it is used, and the page
 looks up the time that the browser states for a frame in the times that were read back. So a frame is known by
-construction, whatever the container, the rate or the codec of the film.
+construction, whatever the container, the rate or the codec of the video.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ CUT_SIDE = 112
 """Side of the images that shot boundaries are found in."""
 THUMBNAIL_SIDE = 320
 TOLERANCE = 0.002
-"""Seconds by which a time of the proxy may differ from that of the film."""
+"""Seconds by which a time of the proxy may differ from that of the video."""
 LIMITS = Limits(open_seconds=30.0, frame_seconds=30.0)
 """A person waits, so a decoder that gives no frame is ended sooner than in a batch."""
 MAP_SIDE = 64
@@ -54,14 +54,14 @@ DOUBTFUL = 0.5
 ABSENT = 0.5
 """Presence below which the model counts as finding no object in a frame."""
 QUEUE_SHARE = 0.2
-"""Share of the frames in the queue of a film."""
+"""Share of the frames in the queue of a video."""
 
 
 class FilmIndex(NamedTuple):
-    """The N frames of a film that can be decoded.
+    """The N frames of a video that can be decoded.
 
     Attributes:
-        frames: (N,) index of each frame in the film.
+        frames: (N,) index of each frame in the video.
         pts: (N,) presentation time in seconds.
         proxy: (N,) presentation time in the proxy, ascending; empty where there is no proxy.
         cuts: (N,) whether a frame begins a new shot.
@@ -82,16 +82,16 @@ ARRAYS = FilmIndex._fields[:-1]
 
 
 def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS) -> VideoReader:
-    """A reader of a film or a folder of images, which decodes in a process with limits: anybody may upload."""
+    """A reader of a video or a folder of images, which decodes in a process with limits: anybody may upload."""
     return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=limits)
 
 
 def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
-    """Decode a film once; write its proxy and a thumbnail.
+    """Decode a video once; write its proxy and a thumbnail.
 
     Args:
-        path: a film or a folder of images.
-        proxy: the mp4 file to write; it does not appear if it would not have the frames of the film.
+        path: a video or a folder of images.
+        proxy: the mp4 file to write; it does not appear if it would not have the frames of the video.
         thumbnail: the JPEG file to write.
         report: called with the share that is done, 0–1.
 
@@ -139,9 +139,9 @@ def even_size(width: int, height: int, side: int) -> tuple[int, int]:
 
 
 def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
-    """Whether a proxy has as many frames as the film, at the same times after the first one.
+    """Whether a proxy has as many frames as the video, at the same times after the first one.
 
-    Where times of the film do not rise, or have gaps that mp4 cannot hold, only the number and the order count.
+    Where times of the video do not rise, or have gaps that mp4 cannot hold, only the number and the order count.
     """
     if len(pts) != len(proxy) or np.any(np.diff(proxy) <= 0):
         return False
@@ -152,7 +152,7 @@ def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
 
 
 def save_index(path: Path, index: FilmIndex) -> None:
-    """Store an index, without what describes the film."""
+    """Store an index, without what describes the video."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **{name: getattr(index, name) for name in ARRAYS})
 
@@ -181,7 +181,7 @@ def jpeg(image: Image, quality: int) -> bytes:
 
 
 class FilmResults(NamedTuple):
-    """What the model found in the N frames of a film.
+    """What the model found in the N frames of a video.
 
     Attributes:
         rows: the localisation table, one row per frame.
@@ -210,11 +210,11 @@ def localize_film(
     report: Callable[[int], None] = lambda _: None,
     stopping: Event | None = None,
 ) -> None:
-    """Localise in a film; write its table and heat maps.
+    """Localise in a video; write its table and heat maps.
 
     Args:
         localizer: the model.
-        path: a film or a folder of images.
+        path: a video or a folder of images.
         table: the CSV file to write.
         maps: the file of heat maps to write.
         report: called with the number of frames that passed the network.
@@ -256,7 +256,7 @@ def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
 
 
 def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:
-    """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the film, also of holes."""
+    """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the video, also of holes."""
     found: list[list[list[int]]] = []
     for text in results.rows.mask[rows]:
         mask = rle.decode(text, source.height, source.width) if text else np.zeros((1, 1), bool)

@@ -170,7 +170,7 @@ def remove(film: OneFilm, library: Served) -> dict[str, Any]:
 @routes.get("/films/{film}")
 def show(film: OneFilm, library: Served, model: Chosen) -> JSONResponse:
     """A video, its frames and what a model, by default that in use, found in them, as columns."""
-    library.view(film)
+    library.viewed = film.id  # its results are wanted first
     library.look_at(film, model)
     detail = {**film_summary(library, film), "classes": library.tags, "model": model.key}
     if film.index is not None:

@@ -1,4 +1,4 @@
-"""The films of a server: which there are, how far each is prepared, and the threads that prepare them."""
+"""The videos of a server: which there are, how far each is prepared, and the threads that prepare them."""
 
 import queue
 import re
@@ -48,7 +48,7 @@ RESULTS_VERSION = 2
 
 @dataclass
 class Film:
-    """A film of the library.
+    """A video of the library.
 
     Attributes:
         id: stands for its content for ever.
@@ -93,9 +93,9 @@ def titles(runs: Sequence[Path]) -> list[str]:
 
 
 class Library:
-    """All films of a server; may be called from any thread.
+    """All videos of a server; may be called from any thread.
 
-    Films, orders and the model in use change under one lock. Nothing is read, computed or decoded while it is held.
+    Videos, orders and the model in use change under one lock. Nothing is read, computed or decoded while it is held.
 
     Args:
         workspace: the open folder.
@@ -108,7 +108,8 @@ class Library:
     Attributes:
         active: the model in use: its boxes are shown, corrected and exported.
         problems: why a model that is not in use cannot be shown, by its key.
-        adding: films of the command that are not added yet.
+        adding: videos of the command that are not added yet.
+        viewed: id of the video that a page shows: its results are wanted first.
     """
 
     def __init__(
@@ -133,9 +134,9 @@ class Library:
         self.cams = CamMaps(device)
         self.adding = 0
         self._tags: dict[str, list[str]] = {}
-        self._viewed = ""
+        self.viewed = ""
         self._lock = threading.RLock()
-        self._films: dict[str, Film] = {}
+        self._films = {row.id: Film(row.id, row.name, Path(row.path), row.tag) for row in store.films()}
         self._to_read: queue.Queue[Film | None] = queue.Queue()
         self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
         self._order = count()
@@ -147,18 +148,12 @@ class Library:
         ]
 
     def start(self) -> None:
-        """Take the films of the last start and begin to prepare all."""
+        """Begin to prepare all videos."""
         for path, title in self.lessons.earlier():
             self.models.add(path, title)
         with suppress(RefusalError):  # it is gone
             self.active = self.models.get(self.workspace.model)
         with self._lock:
-            for row in self.store.films():
-                if row.id not in self._films:
-                    name = self._own_name(Path(row.path), row.name, row.id)
-                    if name != row.name:
-                        self.store.add_film(row._replace(name=name))
-                    self._films[row.id] = Film(row.id, name, Path(row.path), row.tag)
             for film in self.films():
                 self._to_read.put(film)
             for thread in self._threads:
@@ -180,35 +175,30 @@ class Library:
         return self._tags.get(self.active.key, [])
 
     def films(self) -> list[Film]:
-        """All films, in the order in which they were added."""
+        """All videos, in the order in which they were added."""
         with self._lock:
             return list(self._films.values())
 
     def film(self, film: str) -> Film:
-        """The film of an id."""
+        """The video of an id."""
         with self._lock:
             if (found := self._films.get(film)) is None:
                 raise RefusalError(404, "there is no video of this id: open the library again")
             return found
 
     def without_paths(self, text: str) -> str:
-        """A sentence with names of films and models in place of paths of this machine."""
-        names = {str(one.path): one.name for one in self.films()} | {
-            str(one.path): one.title for one in self.models.all()
-        }
-        for path in sorted(names, key=len, reverse=True):
-            text = text.replace(path, names[path])
+        """A sentence with names of videos and models in place of paths of this machine."""
+        named = [(str(one.path), one.name) for one in self.films()]
+        named += [(str(one.path), one.title) for one in self.models.all()]
+        for path, name in sorted(named, key=lambda one: len(one[0]), reverse=True):
+            text = text.replace(path, name)
         # Of other files in the folder of the server, the name is enough.
         for root in (self.workspace.root.resolve(), self.workspace.root):
             text = re.sub(rf"{re.escape(str(root))}/(?:[^\s/]+/)*", "", text)
         return text
 
-    def view(self, film: Film) -> None:
-        """A page shows this film: its results are wanted first."""
-        self._viewed = film.id
-
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
-        """Add a film; one of the same content is there already and keeps its name and its corrections.
+        """Add a video; one of the same content is there already and keeps its name and its corrections.
 
         Args:
             path: a video file or a folder of images.
@@ -233,14 +223,14 @@ class Library:
         return film
 
     def _digest(self, path: Path) -> str:
-        """64 hexadecimal digits, of all bytes of a film, or of the names and contents of a folder of images."""
+        """64 hexadecimal digits, of all bytes of a video, or of the names and contents of a folder of images."""
         with self._digest_lock:
             found = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
             self._digests.save()
         return found
 
     def _own_name(self, path: Path, name: str, film: str) -> str:
-        """The name for a film that no other has, also as a part of file names: with folders before it, or a number."""
+        """The name for a video that no other has, also as a part of file names: with folders before it, or a number."""
         taken = {file_name(other.name).casefold() for other in self._films.values() if other.id != film}
         name = "/".join(plain(part) for part in name.split("/")) or "video"
         folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
@@ -250,13 +240,13 @@ class Library:
         return unused(above, taken)
 
     def remove(self, film: Film) -> None:
-        """Remove a film from the library; its file and its corrections are kept."""
+        """Remove a video from the library; its file and its corrections are kept."""
         with self._lock:
             self.store.remove_film(film.id)
             self._films.pop(film.id, None)
 
     def use(self, model: ServedModel) -> None:
-        """Switch to another model; films that it has not seen are localised, those on a page first."""
+        """Switch to another model; videos that it has not seen are localised, those on a page first."""
         with self._lock:
             self.active = model
             self.workspace.remember(model=model.key)
@@ -273,7 +263,7 @@ class Library:
             self.look_at(film, model)
 
     def look_at(self, film: Film, model: ServedModel) -> None:
-        """Localise in one film with a model that is not in use; asked for once."""
+        """Localise in one video with a model that is not in use; asked for once."""
         with self._lock:
             if film.index is not None and (film.id, model.key) not in self._ordered:
                 self._order_results(film, model)
@@ -283,7 +273,7 @@ class Library:
         self.look(self.models.add(path, title))
 
     def marks(self, film: Film, results: FilmResults) -> Marks:
-        """What people said about a film, beside what a model found in it."""
+        """What people said about a video, beside what a model found in it."""
         assert film.index is not None
         _, history = self.store.history(film.id)
         return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
@@ -291,11 +281,11 @@ class Library:
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
             self._ordered.add((film.id, model.key))
-            rank = 2 if model != self.active else 0 if film.id == self._viewed else 1
+            rank = 2 if model != self.active else 0 if film.id == self.viewed else 1
             self._to_localise.put((rank, next(self._order), film, model))
 
     def _try(self, film: Film, work: Callable[[], None], other: ServedModel | None = None) -> None:
-        """Do some work; a failure is that of the film, or of another model than the one in use."""
+        """Do some work; a failure is that of the video, or of another model than the one in use."""
         with self._lock:
             if self._films.get(film.id) is not film:  # it was removed, or added again
                 return
@@ -337,7 +327,7 @@ class Library:
             index = index_film(film.path, proxy, thumbnail, partial(setattr, film, "done"))
             write_source(described, index.source)
             save_index(stored, index)
-        with self._lock:  # a model that is chosen now sees the film either as read, or orders nothing for it
+        with self._lock:  # a model that is chosen now sees the video either as read, or orders nothing for it
             film.index, film.state, film.done = index, "read", 0.0
             for model in (self.active, *self.beside):
                 self._order_results(film, model)

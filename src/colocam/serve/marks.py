@@ -1,4 +1,4 @@
-"""What a person does to the frames of a film, as the page sends it and as it is stored."""
+"""What a person does to the frames of a video, as the page sends it and as it is stored."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -31,9 +31,9 @@ class Action(BaseModel):
             ``tag``; clear: back to the prediction.
         start: index of the first frame.
         stop: index after the last frame.
-        box: x1, y1, x2, y2 in pixels of the film, for ``box``.
+        box: x1, y1, x2, y2 in pixels of the video, for ``box``.
         tag: class, for ``class``; for ``accepted`` the class that was shown.
-        boxes: for ``accepted``: the box that was shown in each frame of the film from ``start``, None where there was
+        boxes: for ``accepted``: the box that was shown in each frame of the video from ``start``, None where there was
             none. So what a person accepted stays, whichever model is used later.
     """
 
@@ -93,7 +93,7 @@ class History(NamedTuple):
 
 
 def history_of(changes: Iterable[Change]) -> History:
-    """Replay the stored changes of a film."""
+    """Replay the stored changes of a video."""
     done: list[Change] = []
     undone: list[Change] = []
     for change in changes:
@@ -135,7 +135,7 @@ def marks_of(
 
     Args:
         actions: in order.
-        frames: (N,) indices of the frames of the film, ascending.
+        frames: (N,) indices of the frames of the video, ascending.
         cuts: (N,) whether a frame begins a new shot.
         absent: (N,) whether the model finds no object in a frame; None: not known yet.
     """

@@ -156,14 +156,14 @@ def serve(
 
     Args:
         run: run folder of a trained model, or an ONNX file made from it.
-        videos: films, folders of images, or folders of both; films of earlier starts are kept. Without any, the
+        videos: video files, folders of images, or folders of both; those of earlier starts are kept. Without any, the
             videos of the run that it was not trained on.
         out: folder of the server: corrections, tables, proxies and uploads.
         host: address to listen at; the page needs the token in the printed address.
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         open_page: whether to open the page in the browser.
-        beside: other models, to compare with that of ``run`` on the same films.
+        beside: other models, to compare with that of ``run`` on the same videos.
         quick: opens the quick lesson for a run folder; None: there is none.
     """
     for model in (run, *beside):
@@ -183,7 +183,7 @@ def serve(
             address = f"http://{_bracketed(host)}:{own}/?token={workspace.token}"
             start_decoder()  # the first frame that the page shows does not wait for one
             library.start()
-            # Each film is read whole once, to know it by its content; the page need not wait for that.
+            # Each video is read whole once, to know it by its content; the page need not wait for that.
             library.adding = len(films)
             threading.Thread(target=_add, args=(library, films), name="add films", daemon=True).start()
             say(f"open {address} in a browser; Ctrl-C ends the server")

@@ -1,7 +1,7 @@
-"""Exact frames of films, read by the reader that the model uses, and CAMs of them, both made when a page asks.
+"""Exact frames of videos, read by the reader that the model uses, and CAMs of them, both made when a page asks.
 
-A reader can only go forward, so each film keeps one open. Frames just behind it are kept for steps backward; for a
-frame further back the film is opened anew.
+A reader can only go forward, so each video keeps one open. Frames just behind it are kept for steps backward; for a
+frame further back the video is opened anew.
 """
 
 import threading
@@ -31,14 +31,14 @@ AHEAD = 2
 """Frames that are decoded at once: the one that a page asks for, and the next. More would delay the first one."""
 QUALITY = 95
 OPEN_FILMS = 2
-"""Films whose reader stays open."""
+"""Videos whose reader stays open."""
 PATIENCE = 20.0
-"""Seconds that a request waits for others of the same film, so that a decoder that hangs holds few threads for long."""
+"""Seconds that a request waits for others of the same video: a decoder that hangs holds few threads for long."""
 METHOD = "layercam"
 
 
 class _Walker:
-    """Reads one film forward; one thread at a time."""
+    """Reads one video forward; one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._lock = threading.Lock()

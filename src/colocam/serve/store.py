@@ -125,7 +125,7 @@ class Event(NamedTuple):
     """A stored change.
 
     Attributes:
-        version: of the film after this change, from 1.
+        version: of the video after this change, from 1.
         client: name that the page gave it; a change that is sent twice is stored once.
         made: time in UTC, ISO 8601.
         change: what was done.
@@ -138,7 +138,7 @@ class Event(NamedTuple):
 
 
 class FilmRow(NamedTuple):
-    """A film of the library: id, name on the page, path on this machine, tag ("": unknown)."""
+    """A video of the library: id, name on the page, path on this machine, tag ("": unknown)."""
 
     id: str
     name: str
@@ -193,29 +193,29 @@ class EventStore:
             self._database.close()
 
     def add_film(self, film: FilmRow) -> None:
-        """Add a film, or store its new path, name and tag."""
+        """Add a video, or store its new path, name and tag."""
         with self._locked():
             self._database.execute("INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?)", film)
 
     def remove_film(self, film: str) -> None:
-        """Remove a film from the library; its events are kept."""
+        """Remove a video from the library; its events are kept."""
         with self._locked():
             self._database.execute("DELETE FROM films WHERE id = ?", (film,))
 
     def films(self) -> list[FilmRow]:
-        """All films, in the order in which they were added."""
+        """All videos, in the order in which they were added."""
         with self._locked():
             rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
         return [FilmRow(*row) for row in rows]
 
     def events(self, film: str, after: int = 0) -> list[Event]:
-        """The events of a film with versions above ``after``, in order."""
+        """The events of a video with versions above ``after``, in order."""
         query = "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version"
         with self._locked():
             return [self._event(film, row) for row in self._database.execute(query, (film, after)).fetchall()]
 
     def history(self, film: str) -> tuple[int, History]:
-        """The version of a film, and its edits."""
+        """The version of a video, and its edits."""
         events = self.events(film)
         return events[-1].version if events else 0, history_of(event.change for event in events)
 
@@ -225,7 +225,7 @@ class EventStore:
         Args:
             film: id.
             client: unique name of the change; where it is stored already, the stored event is returned.
-            version: of the film that the change was made for.
+            version: of the video that the change was made for.
             change: what was done.
 
         Raises:

@@ -3,7 +3,7 @@
 Each stage is a generator over frames in order; one that looks ahead yields a frame some frames later.
 
     one object:      vote (classes) ─► decide (best path through the candidates; presence; class) ─► number ─► smooth
-    several objects: vote (classes) ─► decide (presence; class) ─► follow (tracks) ─► smooth_each
+    several objects: vote (classes) ─► decide (presence; class) ─► follow (tracks) ─► smooth
 
 Several objects: every blob of a frame is tracked, and the last stage yields one observation per object.
 """
@@ -105,10 +105,6 @@ class FrameObservation:
         return Candidates(self.refined[None], scores, self.candidates.thresholds[:1])
 
 
-Seen = tuple[int, FrameObservation, list[float] | None]
-"""Time of an observation in frames, the observation, and its chosen box."""
-
-
 def single(
     observations: Iterable[FrameObservation], presence: Presence, *, instances: bool = False
 ) -> Iterator[FrameObservation]:
@@ -135,7 +131,7 @@ def steady(
     """
     voted = vote(observations, presence.calibration)
     if instances:
-        return smooth_each(follow(decide(voted, presence), shots), ahead.smooth)
+        return smooth(follow(decide(voted, presence), shots), ahead.smooth, instances=True)
     return smooth(number(decide(voted, presence, BestPath(ahead.path)), shots), ahead.smooth)
 
 
@@ -179,8 +175,16 @@ def decide(
     yield from decided(presence.finish(), path.finish() if path else None)
 
 
-def number(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[FrameObservation]:
-    """Set ``track`` and ``box`` where a candidate is chosen.
+class Followed(NamedTuple):
+    """A frame with the boxes of its tracks: track → index among the observation's candidates, and corners."""
+
+    time: int
+    observation: FrameObservation
+    found: dict[int, tuple[int, list[float]]]
+
+
+def number(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
+    """Number the tracks of the chosen boxes.
 
     A track ends at a cut, after :data:`GAP` frames without the object, and where two consecutive boxes do not overlap.
     """
@@ -190,80 +194,14 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
             last = None
             if shots is not None:
                 shots[observation.frame.index] = track + 1
+        found = {}
         if observation.choice != NONE:
-            box = observation.refined
-            if box is None:
-                box = observation.candidates.boxes[observation.choice]
+            refined = observation.refined
+            box = observation.candidates.boxes[observation.choice] if refined is None else refined
             if last is None or time - seen > GAP + 1 or iou(last, box) == 0:
                 track += 1
-            observation.track, observation.box = track, box
-            last, seen = box, time
-        yield observation
-
-
-def smooth(observations: Iterable[FrameObservation], ahead: int) -> Iterator[FrameObservation]:
-    """Smooth ``box`` along its track, and fill short gaps of the track.
-
-    Boxes of neighbouring frames are weighted by time and by how well they explain the frame's own map. Without
-    look-ahead a line would extrapolate noise, so their weighted mean is taken.
-
-    With look-ahead a gap is filled if the same track continues after it; without, the last box is held for at most
-    :data:`GAP` frames.
-    """
-    past: deque[Seen] = deque(maxlen=REACH)
-    waiting: deque[Seen] = deque()
-    damping, sharpness = (0.0, SHARPNESS) if ahead else (inf, SHARPNESS_ONLINE)
-
-    def decide() -> FrameObservation:
-        time, observation, box = waiting[0]
-        if observation.track is None:
-            observation.track = _within([*past], [*waiting], hold=ahead == 0)
-        around = [
-            (at, seen) for at, one, seen in (*past, *waiting) if seen is not None and one.track == observation.track
-        ]
-        if observation.track is not None:
-            if box is None and ahead == 0:
-                observation.box = past[-1][1].box
-            else:
-                times, boxes = (np.array(one, np.float64) for one in zip(*around, strict=True))
-                counts = None if box is None else _counts(observation, boxes, sharpness)
-                observation.box = smooth_box(times, boxes, time, WIDTH, damping, counts)
-        past.append(waiting.popleft())
-        return observation
-
-    for time, observation in enumerate(observations):
-        waiting.append((time, observation, None if observation.box is None else observation.box.tolist()))
-        if len(waiting) > ahead:
-            yield decide()
-    while waiting:
-        yield decide()
-
-
-def _counts(observation: FrameObservation, boxes: Float64Array, sharpness: float) -> Float64Array | None:
-    """(n,) weights of boxes (n, 4) by their scores in a frame's map; None where all scores are 0."""
-    scores = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes)
-    return scores**sharpness if scores.any() else None
-
-
-def _within(past: list[Seen], coming: list[Seen], *, hold: bool) -> int | None:
-    """The track that a frame without a box belongs to, None for none; ``coming`` begins with that frame."""
-    time, observation, _ = coming[0]
-    before = next(((at, one.track) for at, one, box in reversed(past) if box is not None), None)
-    if before is None or observation.cut or any(one.cut for at, one, _ in past if at > before[0]):
-        return None
-    if hold:
-        return before[1] if time - before[0] <= GAP else None
-    after = next((one.track for _, one, box in coming[1:] if box is not None), None)
-    return before[1] if after == before[1] else None
-
-
-@dataclass(slots=True)
-class Followed:
-    """A frame with the blobs of its tracks: track → index among the observation's candidates."""
-
-    time: int
-    observation: FrameObservation
-    blobs: dict[int, int]
+            found, last, seen = {track: (observation.choice, box.tolist())}, box, time
+        yield Followed(time, observation, found)
 
 
 def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
@@ -287,44 +225,51 @@ def follow(observations: Iterable[FrameObservation], shots: Shots | None = None)
             blobs[begun] = index
             begun += 1
         last |= {track: (time, boxes[index]) for track, index in blobs.items()}
-        yield Followed(time, observation, blobs)
+        corners = boxes.tolist()
+        yield Followed(time, observation, {track: (index, corners[index]) for track, index in blobs.items()})
 
 
-def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObservation]:
+def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -> Iterator[FrameObservation]:
     """Yield an observation per object with ``choice``, ``track`` and ``box``, smoothed along its track.
 
-    As with one object, short gaps are filled: with look-ahead if the track continues, without it by the last box.
-    A track in few of the neighbouring frames is a flicker: with look-ahead it is dropped, without it is not held.
+    Short gaps of a track are filled: with look-ahead if the track continues after it; without, the last box is held for
+    at most :data:`GAP` frames.
+
+    One object: the boxes of neighbouring frames are weighted by time and by how well they explain the frame's own map.
+    Without look-ahead a line would extrapolate noise, so their weighted mean is taken.
+
+    Several objects: weights are those of time alone. A track in few of the neighbouring frames is a flicker: with
+    look-ahead it is dropped, without it is not held.
     """
     past: deque[Followed] = deque(maxlen=REACH)
     held: dict[int, Float64Array] = {}  # boxes yielded last, by track
     waiting: deque[Followed] = deque()
-    damping = 0.0 if ahead else TRACKS_DAMPING
+    width, online = (TRACKS_WIDTH, TRACKS_DAMPING) if instances else (WIDTH, inf)
+    damping, sharpness = (0.0, SHARPNESS) if ahead else (online, SHARPNESS_ONLINE)
 
     def decide() -> Iterator[FrameObservation]:
-        frame = waiting[0]
-        if frame.observation.cut:
+        nonlocal held
+        time, observation, found = waiting[0]
+        if observation.cut:
             past.clear()
-            held.clear()
-        shot = [*past, frame, *takewhile(lambda one: not one.observation.cut, islice(waiting, 1, None))]
+            held = {}
+        shot = [*past, waiting[0], *takewhile(lambda one: not one.observation.cut, islice(waiting, 1, None))]
         given = {}
-        for track in sorted({track for one in shot for track in one.blobs}):
-            seen = [one for one in shot if track in one.blobs]
-            index = frame.blobs.get(track, NONE)
-            shown = index == 0 or len(seen) >= FLICKER * len(shot)
-            within = seen[0].time <= frame.time <= seen[-1].time
-            if within and (shown or not ahead):
+        for track in sorted({track for one in shot for track in one.found}):
+            seen = [one for one in shot if track in one.found]
+            index = found[track][0] if track in found else NONE
+            shown = not instances or index == 0 or len(seen) >= FLICKER * len(shot)
+            if seen[0].time <= time <= seen[-1].time and (shown or not ahead):
                 times = np.array([one.time for one in seen], np.float64)
-                boxes = np.stack([one.observation.candidates.boxes[one.blobs[track]] for one in seen])
-                given[track] = smooth_box(times, boxes, frame.time, TRACKS_WIDTH, damping)
-            elif not ahead and shown and track in held and frame.time - seen[-1].time <= GAP:
-                given[track] = held[track]
-        held.clear()
-        held.update(given)
+                boxes = np.array([one.found[track][1] for one in seen])
+                counts = None if instances or index == NONE else _counts(observation, boxes, sharpness)
+                given[track] = index, smooth_box(times, boxes, time, width, damping, counts)
+            elif not ahead and shown and (instances or not found) and track in held and time - seen[-1].time <= GAP:
+                given[track] = index, held[track]
+        held = {track: box for track, (_, box) in given.items()}
         past.append(waiting.popleft())
-        observation = frame.observation
-        for track, box in given.items():
-            yield replace(observation, choice=frame.blobs.get(track, NONE), track=track, box=box)
+        for track, (index, box) in given.items():
+            yield replace(observation, choice=index, track=track, box=box)
         if not given:
             yield observation
 
@@ -334,3 +279,9 @@ def smooth_each(frames: Iterable[Followed], ahead: int) -> Iterator[FrameObserva
             yield from decide()
     while waiting:
         yield from decide()
+
+
+def _counts(observation: FrameObservation, boxes: Float64Array, sharpness: float) -> Float64Array | None:
+    """(n,) weights of boxes (n, 4) by their scores in a frame's map; None where all scores are 0."""
+    scores = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes)
+    return scores**sharpness if scores.any() else None

@@ -70,7 +70,7 @@ class Recorded:
         rows = len(next(iter(tensors.values())))
         if rows > self._rows:
             return self.compute(tensors)
-        if self._recording is None or not _fit(tensors, self._recording.inputs):
+        if self._recording is None or not _fit(tensors, self._recording.inputs, axis=1):
             self._recording = None  # frees its memory for the next recording
             self._recording = record(self.compute, {name: _padded_like(t, self._rows) for name, t in tensors.items()})
         if self._recording is None:
@@ -104,7 +104,7 @@ class RecordedLoss:
         if self._wanted:
             self._wanted = False  # one try
             self._recording = self._record(tensors)
-        if self._recording is None or not _equal_shapes(tensors, self._recording.inputs):
+        if self._recording is None or not _fit(tensors, self._recording.inputs, axis=0):
             loss: Tensor = self.loss(**tensors)
             return loss
         for name, buffer in self._recording.inputs.items():
@@ -227,16 +227,12 @@ class _Waits(logging.Handler):
         self.seen |= own and "called a synchronizing CUDA operation" in record.getMessage()
 
 
-def _fit(tensors: Tensors, buffers: Tensors) -> bool:
-    """Whether the tensors have the shapes and types of the buffers, except for the number of rows."""
+def _fit(tensors: Tensors, buffers: Tensors, axis: int) -> bool:
+    """Whether the tensors have the types of the buffers, and their shapes from ``axis`` on."""
     return all(
-        (tensors[name].shape[1:], tensors[name].dtype) == (buffer.shape[1:], buffer.dtype)
+        (tensors[name].shape[axis:], tensors[name].dtype) == (buffer.shape[axis:], buffer.dtype)
         for name, buffer in buffers.items()
     )
-
-
-def _equal_shapes(tensors: Tensors, buffers: Tensors) -> bool:
-    return _fit(tensors, buffers) and all(tensors[name].shape == buffer.shape for name, buffer in buffers.items())
 
 
 def _padded_like(tensor: Tensor, rows: int) -> Tensor:

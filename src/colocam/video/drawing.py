@@ -24,7 +24,6 @@ TRUE: Colour = (30, 224, 84)
 PLAIN: Colour = (24, 26, 32)
 TINT: Colour = (64, 156, 255)
 _HALO: Colour = (0, 0, 0)
-_TEXT = np.float32(255)
 _LOOKUP_SIDE = 640
 
 HEAT_COLOURS: Image = np.ascontiguousarray(
@@ -155,28 +154,35 @@ def _border(area: Image, width: int, colour: Colour) -> None:
 
 
 def _strip(canvas: Image, label: Sequence[str], box: Box | None) -> None:
-    """Write ``label`` where it hides least of the box; it covers at most 40 % of the image's height."""
+    """Write ``label`` where it hides least of the box; it covers at most 40 % of the image's height.
+
+    Parts stand in as few lines as their order allows. Each is drawn by itself, so that a tag written from right to left
+    does not reorder the numbers beside it.
+    """
     height, width = canvas.shape[:2]
     size = max(10, round(6 + 0.022 * min(height, width)))
-    pad, gap, line = max(2, size // 5), round(0.7 * size), line_height(size)
-    lines = _lines(label, size, gap, width - 2 * pad)[: round(0.4 * height - pad) // line]
+    pad, gap = max(2, size // 5), round(0.7 * size)
+    ascent, descent = _load(REGULAR, size).getmetrics()
+    line = ascent + descent
+    lines = _lines([shorten(part, size, width - 2 * pad) for part in label], size, gap, width - 2 * pad)
+    lines = lines[: round(0.4 * height - pad) // line]
     if not lines:
         return
     strip_height = len(lines) * line + pad
-    strip_width = max(sum(mask.shape[1] + gap for mask in masks) - gap for masks in lines) + 2 * pad
+    strip_width = max(left + wide for parts in lines for _, left, wide in parts) + 2 * pad
+    strip = PillowImage.new("RGB", (strip_width, strip_height), PLAIN if box is None else PREDICTED)
+    pen = ImageDraw.Draw(strip)
+    for number, parts in enumerate(lines):
+        for text, left, _ in parts:
+            shown, font = drawable(text)
+            place = (pad + left, pad // 2 + number * line + ascent)
+            pen.text(place, shown, "white", _load(font, size), anchor="ls")
     x, y = 0, 0
     if box is not None:
         x1, y1, _, y2 = _corners(canvas, box)
         x = min(x1, width - strip_width)
         y = _row(y1, y2, strip_height, height)
-    canvas[y : y + strip_height, x : x + strip_width] = PLAIN if box is None else PREDICTED
-    for number, masks in enumerate(lines):
-        top, left = y + pad // 2 + number * line, x + pad
-        for mask in masks:
-            ink = mask[..., None].astype(np.float32) / 255
-            place = canvas[top : top + mask.shape[0], left : left + mask.shape[1]]
-            place[:] = np.round(place * (1 - ink) + _TEXT * ink).astype(np.uint8)
-            left += mask.shape[1] + gap
+    canvas[y : y + strip_height, x : x + strip_width] = np.asarray(strip)
 
 
 def _row(y1: int, y2: int, strip: int, height: int) -> int:
@@ -189,24 +195,17 @@ def _row(y1: int, y2: int, strip: int, height: int) -> int:
     return 0 if hidden_at_top <= hidden_at_bottom else height - strip
 
 
-def _lines(parts: Sequence[str], size: int, gap: int, width: int) -> list[list[npt.NDArray[np.uint8]]]:
-    """Draw ``parts`` and set them in as few lines of at most ``width`` pixels as their order allows.
-
-    Each part is drawn by itself, so that a tag written from right to left does not reorder the numbers beside it.
-    """
-    lines: list[list[npt.NDArray[np.uint8]]] = []
-    used = 0
-    for part in parts:
-        short = shorten(part, size, width)
-        if not short:
-            continue
-        mask = text_mask(short, size)
-        if lines and used + gap + mask.shape[1] <= width:
-            lines[-1].append(mask)
-            used += gap + mask.shape[1]
-        else:
-            lines.append([mask])
-            used = mask.shape[1]
+def _lines(parts: Sequence[str], size: int, gap: int, width: int) -> list[list[tuple[str, int, int]]]:
+    """Each part that fits with its left edge and its width in pixels, in lines of at most ``width`` pixels."""
+    lines: list[list[tuple[str, int, int]]] = []
+    left = 0
+    for part in filter(None, parts):
+        wide = text_width(part, size)
+        if not lines or left + wide > width:
+            lines.append([])
+            left = 0
+        lines[-1].append((part, left, wide))
+        left += wide + gap
     return lines
 
 
@@ -281,11 +280,7 @@ def _load(font: Path, size: int) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(font), size)
 
 
-def line_height(size: int) -> int:
-    """Height in pixels of one line of text at font size ``size``."""
-    return sum(_load(REGULAR, size).getmetrics())
-
-
+@lru_cache(maxsize=4096)
 def text_width(text: str, size: int) -> int:
     """Width in pixels of ``text`` at font size ``size``."""
     line, font = drawable(text)
@@ -300,19 +295,3 @@ def shorten(text: str, size: int, width: int) -> str:
         return line
     fits = bisect_right(range(1, len(line)), width, key=lambda n: text_width(line[:n].rstrip() + _ELLIPSIS, size))
     return line[:fits].rstrip() + _ELLIPSIS if fits else ""
-
-
-@lru_cache(maxsize=512)
-def text_mask(text: str, size: int) -> npt.NDArray[np.uint8]:
-    """Draw one line of ``text``: ink coverage 0–255, shape (line_height(size), text_width(text, size)).
-
-    Masks are cached, since frames of a video have similar labels; they are read-only.
-    """
-    line, font = drawable(text)
-    height, width = line_height(size), max(1, text_width(text, size))
-    canvas = PillowImage.new("L", (width, height))
-    ascent, _ = _load(REGULAR, size).getmetrics()
-    ImageDraw.Draw(canvas).text((0, ascent), line, fill=255, font=_load(font, size), anchor="ls")
-    mask = np.array(canvas)
-    mask.flags.writeable = False
-    return mask

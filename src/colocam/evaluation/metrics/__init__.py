@@ -1,5 +1,6 @@
 """Measures against true boxes, masks and presence, and of the steadiness of boxes."""
 
+from colocam.evaluation.metrics.dense_scores import steadiness
 from colocam.evaluation.metrics.hits import (
     average_precision,
     best_overlaps,
@@ -10,16 +11,17 @@ from colocam.evaluation.metrics.hits import (
     pxap,
     top_k,
 )
-from colocam.evaluation.metrics.instance_scores import instance_scores, instances_of_maps
-from colocam.evaluation.metrics.protocols import PROTOCOLS, accuracy, best_threshold, corloc
-from colocam.evaluation.metrics.scores import (
+from colocam.evaluation.metrics.instance_scores import Instances, instance_scores, instances_of_maps
+from colocam.evaluation.metrics.protocols import (
+    PROTOCOLS,
     Accuracy,
     Average,
     CorLoc,
     Frames,
-    Instances,
+    accuracy,
+    best_threshold,
+    corloc,
 )
-from colocam.evaluation.metrics.steadiness import steadiness
 
 __all__ = [
     "PROTOCOLS",

@@ -86,14 +86,9 @@ def hits_of_overlaps(
     Returns:
         (B, T); for a sequence of n values of ``least`` (n, B, T).
     """
-    grid = np.asarray(thresholds, np.float64)
-    if grid.ndim != 1 or not ((grid >= 0) & (grid <= 1)).all():
-        raise ColocamError("thresholds must be a list of numbers in 0–1")
-    at = (grid * maxima[:, None].astype(np.float64)).astype(np.int64)
-    hits: npt.NDArray[np.bool_] = (
-        np.take_along_axis(overlaps, at, axis=1) >= np.asarray(least, np.float64)[..., None, None]
-    )
-    return hits
+    at = (np.asarray(thresholds, np.float64) * maxima[:, None].astype(np.float64)).astype(np.int64)
+    reached = np.take_along_axis(overlaps, at, axis=1) >= np.asarray(least, np.float64)[..., None, None]
+    return np.asarray(reached, bool)
 
 
 def frame_overlaps(boxes: Numbers, found: npt.NDArray[np.bool_], true: Sequence[Numbers]) -> npt.NDArray[np.float64]:
@@ -121,30 +116,11 @@ def best_overlaps(predicted: Numbers, true: Sequence[Numbers]) -> npt.NDArray[np
     Returns:
         (B, L) in 0–1.
     """
-    check_counts(len(predicted), true)
-    if not len(true):
-        return np.zeros(predicted.shape[:2])
-    whole = [_checked(boxes, i) for i, boxes in enumerate(true)]
-    # Repeating a box makes arrays of equal length and changes no maximum.
-    most = max(len(boxes) for boxes in whole)
-    padded = np.stack([boxes[np.minimum(np.arange(most), len(boxes) - 1)] for boxes in whole])
-    best = np.zeros(predicted.shape[:2])
-    for k in range(most):
-        np.maximum(best, iou(predicted, padded[:, None, k], inclusive=True), out=best)
-    return best
-
-
-def check_counts(maps: int, true: Sequence[Numbers]) -> None:
-    """Refuse true boxes that are not one array for each map."""
-    if maps != len(true):
-        raise ColocamError(f"true boxes must have one array per frame, got {len(true)} arrays for {maps} frames")
-
-
-def _checked(boxes: Numbers, frame: int) -> npt.NDArray[np.int64]:
-    array = np.asarray(boxes)
-    if array.ndim != 2 or array.shape[1] != 4 or not len(array) or not np.isfinite(array).all():
-        raise ColocamError(f"the true boxes of frame {frame} must be one or more rows of x1, y1, x2, y2")
-    return array.astype(np.int64)
+    best = [
+        iou(boxes[:, None], np.asarray(there).astype(np.int64)[None], inclusive=True).max(1)
+        for boxes, there in zip(predicted, true, strict=True)
+    ]
+    return np.array(best, np.float64).reshape(predicted.shape[:2])
 
 
 def average_precision(scores: npt.NDArray[np.floating], present: npt.NDArray[np.bool_]) -> float:
@@ -154,10 +130,6 @@ def average_precision(scores: npt.NDArray[np.floating], present: npt.NDArray[np.
         scores: (N,) higher means present.
         present: (N,) the truth.
     """
-    if scores.shape != present.shape or scores.ndim != 1:
-        raise ColocamError(f"scores and present must be (N,), got {scores.shape} and {present.shape}")
-    if not present.any():
-        raise ColocamError("present has no True: average precision is not defined")
     values, at = np.unique(scores, return_inverse=True)
     return pxap(np.stack([np.bincount(at[present == one], minlength=len(values)) for one in (False, True)])) / 100
 
@@ -170,8 +142,6 @@ def calibration_error(probabilities: npt.NDArray[np.floating], present: npt.NDAr
         present: (N,) the truth.
         bins: number of bins.
     """
-    if probabilities.shape != present.shape or probabilities.ndim != 1 or not len(present):
-        raise ColocamError(f"probabilities and present must be (N,), got {probabilities.shape} and {present.shape}")
     at = np.minimum((probabilities * bins).astype(int), bins - 1)
     surplus = np.bincount(at, probabilities - present, minlength=bins)
     return float(np.abs(surplus).sum() / len(present))
@@ -189,10 +159,6 @@ def pixel_histograms(
     Returns:
         (2, BINS + 1), which can be added up over batches.
     """
-    if maps.shape != masks.shape:
-        raise ColocamError(f"maps and masks must have the same shape, got {maps.shape} and {masks.shape}")
-    if maps.size and not (maps.min() >= 0 and maps.max() <= 1):
-        raise ColocamError("maps must be in 0–1: normalise them first")
     bins = np.floor(maps.astype(np.float64) * BINS).astype(np.int64)
     return np.stack([np.bincount(bins[masks == value], minlength=BINS + 1) for value in (0, 1)])
 

@@ -5,6 +5,7 @@ box counts, not the frame, and a predicted box finds at most one of them (the on
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,7 @@ from colocam.boxes.candidates import instance_boxes
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.iou import Numbers, best_pairs, iou
 from colocam.boxes.quantize import checked_levels
-from colocam.evaluation.metrics.hits import V2_OVERLAPS, by_overlap, check_counts
-from colocam.evaluation.metrics.scores import Instances, InstanceScores
+from colocam.evaluation.metrics.hits import V2_OVERLAPS, by_overlap
 from colocam.types import Levels
 
 SEVERAL = 2
@@ -23,6 +23,38 @@ GRID: npt.NDArray[np.float64] = np.arange(1, 20) / 20
 """Thresholds of which ``oracle-global`` takes the best."""
 ROUNDING = 1e-9
 """IoU that a box may have lost when it was scaled to the frame and back."""
+Shares = Mapping[str, float]
+"""Share by least IoU, "0.3", "0.5" and "0.7", and their "mean"."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceScores:
+    """How many of the true boxes are found, each by a predicted box of its own.
+
+    Attributes:
+        recall: share of the true boxes that are found.
+        precision: share of the predicted boxes that find one; None without predicted boxes.
+        threshold: τ of the maps; None where boxes were given.
+    """
+
+    recall: Shares
+    precision: Shares | None = None
+    threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """Scores on the frames with several true boxes.
+
+    Attributes:
+        frames: number of these frames.
+        boxes: number of true boxes in them.
+        methods: method → way of choosing boxes → scores.
+    """
+
+    frames: int
+    boxes: int
+    methods: Mapping[str, Mapping[str, InstanceScores]]
 
 
 def matches(predicted: Sequence[Numbers], true: Sequence[Numbers]) -> npt.NDArray[np.int64]:
@@ -35,7 +67,6 @@ def matches(predicted: Sequence[Numbers], true: Sequence[Numbers]) -> npt.NDArra
     Returns:
         (3, N).
     """
-    check_counts(len(predicted), true)
     counts = np.zeros((len(V2_OVERLAPS), len(true)), np.int64)
     for i, (found, there) in enumerate(zip(predicted, true, strict=True)):
         boxes, others = (np.asarray(one, np.float64).reshape(-1, 4) for one in (found, there))

@@ -7,19 +7,19 @@
 | `oracle-global`    | one, the best over the evaluated frames (MaxBoxAcc)                       |
 | `oracle-per-class` | for each class the best on the evaluated frames (the published figures)   |
 
-Intervals hold τ fixed: they describe how the number varies with other test videos at this threshold, not how the choice
-of the threshold varies.
+All numbers are percentages unless their name says otherwise. Values per class live under ``classes``, so that a tag may
+have any name. Intervals hold τ fixed: they describe how the number varies with other test videos at this threshold, not
+how the choice of the threshold varies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import Numbers
-from colocam.errors import ColocamError
 from colocam.evaluation.metrics.hits import frame_overlaps
-from colocam.evaluation.metrics.scores import Accuracy, Average, CorLoc, Frames, percent_interval, resampled_means
 from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
 
@@ -36,6 +36,110 @@ PUBLISHED_PROTOCOL = "oracle-per-class"
 Hits = npt.NDArray[np.bool_]
 GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)
 """Thresholds tried for a chooser: few, since each takes a pass over all contours, and neighbours differ little."""
+Interval = tuple[float, float]
+"""Lower and upper bound of a 95 % confidence interval."""
+Values = npt.NDArray[np.floating] | npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A mean over classes with its interval."""
+
+    average: float
+    interval: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorLoc:
+    """Share of frames whose box is right, of one method under one protocol.
+
+    Attributes:
+        average: mean over the classes that have frames.
+        interval: of the average.
+        frames: mean over all frames.
+        classes: tag → share of its frames; None for a tag without frames.
+        threshold: τ; one per tag under ``oracle-per-class``; None where boxes were given and nothing was chosen.
+        top1: class and box right.
+        top5: class among the five most probable, and box right.
+    """
+
+    average: float
+    interval: Interval | None = None
+    frames: float | None = None
+    classes: Mapping[str, float | None] = field(default_factory=dict)
+    threshold: float | Mapping[str, float] | None = None
+    top1: Average | None = None
+    top5: Average | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of frames that are classified correctly.
+
+    Attributes:
+        accuracy: mean over frames.
+        interval: of the accuracy.
+        classes: tag → share of its frames; None for a tag without frames.
+    """
+
+    accuracy: float
+    interval: Interval | None = None
+    classes: Mapping[str, float | None] = field(default_factory=dict)
+
+    @property
+    def average(self) -> float:
+        """The main number, under the name that it has in other scores."""
+        return self.accuracy
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Tags and videos of the evaluated frames.
+
+    Attributes:
+        names: the tags, in the order of the model's classes.
+        tags: (N,) index of each frame's tag in ``names``.
+        videos: (N,) name or index of the video that each frame belongs to.
+    """
+
+    names: tuple[str, ...]
+    tags: npt.NDArray[np.int64]
+    videos: npt.NDArray[np.generic]
+
+    def class_means(self, values: Values) -> npt.NDArray[np.float64]:
+        """Mean of ``values`` (N, ...) over the frames of each class, (C, ...); nan for a class without frames."""
+        means = np.full((len(self.names), *values.shape[1:]), np.nan)
+        for tag in np.unique(self.tags):
+            means[tag] = values[self.tags == tag].mean(0)
+        return means
+
+
+def resampled_means(
+    values: Values, frames: Frames, *, samples: int = 1000, seed: int = 0
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Means of ``values`` (N,) in bootstrap samples of videos.
+
+    Returns:
+        (samples,) mean over classes of the mean over a class's frames; (samples,) mean over all frames.
+    """
+    generator = np.random.default_rng(seed)
+    classes, totals, counts = [], np.zeros(samples), np.zeros(samples)
+    for tag in np.unique(frames.tags):
+        of_class = frames.tags == tag
+        _, video = np.unique(frames.videos[of_class], return_inverse=True)
+        size = np.bincount(video).astype(np.float64)
+        total = np.bincount(video, weights=values[of_class].astype(np.float64))
+        sampled = generator.multinomial(len(size), np.full(len(size), 1 / len(size)), samples)
+        classes.append((sampled @ total) / (sampled @ size))
+        totals += sampled @ total
+        counts += sampled @ size
+    return np.mean(classes, axis=0), totals / counts
+
+
+def percent_interval(samples: npt.NDArray[np.float64]) -> Interval:
+    """The middle 95 % of ``samples``, in percent."""
+    lower, upper = np.quantile(samples, [0.025, 0.975])
+    return 100 * float(lower), 100 * float(upper)
 
 
 def corloc(
@@ -48,7 +152,6 @@ def corloc(
     top5: Hits | None = None,
     validation: tuple[Hits, Frames] | float | None = None,
     chosen: Callable[[float], Hits] | None = None,
-    seed: int = 0,
 ) -> dict[str, CorLoc]:
     """CorLoc of one method under each protocol.
 
@@ -65,13 +168,11 @@ def corloc(
         chosen: τ → (N,) whether the box that the method's chooser takes is right, for ``tags-only`` and
             ``validation``, which give what a user gets; None: ``hits``. The oracles always read ``hits``, the rule of
             the published figures.
-        seed: of the bootstrap.
 
     Returns:
         protocol → result, without ``validation`` if that argument is None.
     """
     grid = np.asarray(thresholds, np.float64)
-    _check(hits, frames, grid)
     means = frames.class_means(hits)
     present = ~np.isnan(means[:, 0])
     per_class = np.zeros(len(frames.names), np.int64)
@@ -92,7 +193,7 @@ def corloc(
             right = np.zeros(len(hits), bool)
             for index in np.unique(at).tolist():
                 right |= chosen(float(grid[index])) & (at[frames.tags] == index)
-        average = _average(right, frames, seed)
+        average = _average(right, frames)
         results[protocol] = CorLoc(
             average=average.average,
             interval=average.interval,
@@ -101,8 +202,8 @@ def corloc(
             threshold={frames.names[c]: float(grid[at[c]]) for c in np.flatnonzero(present)}
             if protocol == "oracle-per-class" or len(np.unique(at)) > 1
             else float(grid[at[0]]),
-            top1=None if top1 is None else _average(right & top1, frames, seed),
-            top5=None if top5 is None else _average(right & top5, frames, seed),
+            top1=None if top1 is None else _average(right & top1, frames),
+            top5=None if top5 is None else _average(right & top5, frames),
         )
     return results
 
@@ -112,9 +213,9 @@ def best_threshold(hits: Hits, frames: Frames, thresholds: npt.NDArray[np.floati
     return float(thresholds[_best(np.nanmean(frames.class_means(hits), axis=0), thresholds)])
 
 
-def accuracy(correct: Hits, frames: Frames, *, seed: int = 0) -> Accuracy:
+def accuracy(correct: Hits, frames: Frames) -> Accuracy:
     """Share of frames (N,) that are right, over all frames and per class."""
-    _, resampled = resampled_means(correct, frames, seed=seed)
+    _, resampled = resampled_means(correct, frames)
     return Accuracy(100 * float(correct.mean()), percent_interval(resampled), _per_class(correct, frames))
 
 
@@ -124,23 +225,14 @@ def _best(scores: npt.NDArray[np.float64], grid: npt.NDArray[np.floating]) -> in
     return int(best[(len(best) - 1) // 2])
 
 
-def _average(right: Hits, frames: Frames, seed: int) -> Average:
-    resampled, _ = resampled_means(right, frames, seed=seed)
+def _average(right: Hits, frames: Frames) -> Average:
+    resampled, _ = resampled_means(right, frames)
     return Average(100 * float(np.nanmean(frames.class_means(right))), percent_interval(resampled))
 
 
 def _per_class(right: Hits, frames: Frames) -> dict[str, float | None]:
     means = frames.class_means(right)
     return {n: None if np.isnan(mean) else 100 * float(mean) for n, mean in zip(frames.names, means, strict=True)}
-
-
-def _check(hits: Hits, frames: Frames, grid: npt.NDArray[np.floating]) -> None:
-    if not len(frames.tags):
-        raise ColocamError("no frame with a true box to evaluate on")
-    if hits.shape != (len(frames.tags), len(grid)):
-        raise ColocamError(
-            f"hits must have the shape (frames, thresholds) = {(len(frames.tags), len(grid))}, got {hits.shape}"
-        )
 
 
 def chooser_threshold(

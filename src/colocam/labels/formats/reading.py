@@ -1,6 +1,5 @@
 """What several formats are read with: label files of strangers, checked numbers, and the frames that images show."""
 
-import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ FARTHEST = float(1 << 20)
 """Pixels from the upper left corner at most; no frame is so large."""
 LABELS = frozenset({".xml", ".json", ".txt", ".yaml", ".yml", ".csv", ".parquet", ".ini", ".names"})
 """Endings of the files that are unpacked; images are not needed."""
+CHARACTERS_AT_ONCE = 1 << 16
 MOST_FILES = 1 << 20
 MOST_BYTES = 1 << 30
 SMALL_BYTES = 1 << 24
@@ -106,7 +106,7 @@ def stream_xml(path: Path) -> Iterator[ET.Element]:
     """The root of an XML file without its children, then each of them; one child at a time is in memory."""
     around: list[ET.Element] = []
     with _explained_xml(path) as text:
-        for event, element in ET.iterparse(io.StringIO(text), ("start", "end")):  # noqa: S314
+        for event, element in _events(text):
             if event == "start":
                 around.append(element)
             else:
@@ -114,6 +114,16 @@ def stream_xml(path: Path) -> Iterator[ET.Element]:
             if len(around) == 1:
                 yield element
                 around[0].clear()
+
+
+def _events(text: str) -> Iterator[Any]:
+    """("start" or "end", element) of each element of a document, which is not copied."""
+    parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
+    for start in range(0, len(text), CHARACTERS_AT_ONCE):
+        parser.feed(text[start : start + CHARACTERS_AT_ONCE])
+        yield from parser.read_events()
+    parser.close()
+    yield from parser.read_events()
 
 
 @contextmanager

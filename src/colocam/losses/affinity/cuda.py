@@ -3,7 +3,6 @@
 import math
 from contextlib import nullcontext
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,33 +20,27 @@ _SPACE_WORKSPACE = 400 << 20
 _PIXELS_PER_COPY = 1_600_000
 _MAX_COPIES = 4
 _THREADS = 128
-_SPLAT_RUN = 4
-_SLICE_RUN = 4
+# Pixels that a thread takes in a row.
+_RUN = 4
 _SORT_BLOCK = 256
-# Pixels of a row and eigenvectors along b per block, number of warps, pipeline stages.
-_ANALYSE = (32, 32, 1, 1)
-_SYNTHESISE = (32, 32, 1, 1)
+# Pixels of a row and eigenvectors along b per block, in ``analyse`` and ``synthesise``.
+_ROW_BLOCKS = {"block_p": 32, "block_j": 32, "num_warps": 1, "num_stages": 1}
 # Largest sum over the pixels of a group that is stored in half precision; the product with the kernel adds a digit.
 _HALF_RANGE = 1024.0
 # Programs on each multiprocessor that share the rows of cells with a pixel; one for every row would mostly find none.
 _PROGRAMS = 32
 
 
-class _Tile(NamedTuple):
-    """Rows, columns and terms of a matrix product per block, number of warps, pipeline stages."""
-
-    rows: int
-    columns: int
-    terms: int
-    warps: int
-    stages: int
+def _tile(rows: int, columns: int, terms: int, stages: int) -> dict[str, int]:
+    """Rows, columns and terms of a matrix product per block, and pipeline stages."""
+    return {"block_m": rows, "block_n": columns, "block_k": terms, "num_warps": 4, "num_stages": stages}
 
 
-_TILE = _Tile(32, 64, 32, 4, 3)
-_CELLS_TILE = _Tile(64, 128, 32, 4, 3)
-_OVER_G_TILE = _Tile(64, 128, 64, 4, 3)
-_OVER_R_TILE = _Tile(128, 64, 64, 4, 2)
-_BACK_G_TILE = _Tile(64, 64, 64, 4, 2)
+_TILE = _tile(32, 64, 32, 3)
+_CELLS_TILE = _tile(64, 128, 32, 3)
+_OVER_G_TILE = _tile(64, 128, 64, 3)
+_OVER_R_TILE = _tile(128, 64, 64, 2)
+_BACK_G_TILE = _tile(64, 64, 64, 2)
 
 
 @lru_cache(maxsize=32)
@@ -70,6 +63,7 @@ class _Cells:
         share = rgb.shape[0] * rgb.shape[2] // groups
         self.copies = min(max(share // _PIXELS_PER_COPY, 1), _MAX_COPIES)
         self.channels = 2
+        self.numbers = basis.per_level, *basis.shifts[1:], basis.curvature, *basis.scale
 
     def splat(self, values: Tensor, *, ones: bool, fixed: bool) -> None:
         """Sum the moments of the pixels' values (F, 1 or 2, P); with ``ones``, of 1 and values - ½.
@@ -82,13 +76,12 @@ class _Cells:
             self.copies, self.groups * self.basis.cells**3 * 8,
             dtype=torch.int64 if fixed else torch.float32, device=values.device,
         )  # fmt: skip
-        kernels.splat[-(-pixels // (_THREADS * _SPLAT_RUN)), frames](
+        kernels.splat[-(-pixels // (_THREADS * _RUN)), frames](
             self.rgb, values, self.group, self.moments, units,
             pixels, *self.rgb.stride(), *values.stride(), values.shape[1] > 1,
-            self.first, self.groups, self.basis.per_level, *self.basis.shifts[1:],
-            self.basis.curvature, *self.basis.scale,
+            self.first, self.groups, *self.numbers,
             cells=self.basis.cells, copies=self.copies, ones=ones, fixed=fixed,
-            block=_THREADS, run=_SPLAT_RUN, num_warps=_THREADS // 32,
+            block=_THREADS, run=_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
         if fixed:
             self.moments = (self.moments.sum(0, keepdim=True).double() / units.double()).float()
@@ -119,25 +112,22 @@ class _Cells:
         moments, sums = (4 * n * inner, 4, 4 * inner, 4), (3 * rank * inner, rank, rank * inner, rank)
         source, target = (moments, (3 * rank * inner, 3 * rank, 0, 0)) if from_moments else (sums, moments)
         out = x.new_empty(rows * columns) if from_moments else self.moments
-        tile = _CELLS_TILE
-        block_n = min(tile.columns, max(16, 1 << (columns - 1).bit_length()))
-        kernels.multiply_cells[-(-rows // tile.rows), -(-columns // block_n)](
+        tile = _CELLS_TILE | {"block_n": min(_CELLS_TILE["block_n"], _block(columns))}
+        kernels.multiply_cells[-(-rows // tile["block_m"]), -(-columns // tile["block_n"])](
             x, matrix, out, rows, self.moments.shape[1],
-            terms, columns, inner, self.copies if from_moments else 1, precision, *source, *target,
-            block_m=tile.rows, block_n=block_n, block_k=tile.terms, num_warps=tile.warps, num_stages=tile.stages,
+            terms, columns, inner, self.copies if from_moments else 1, precision, *source, *target, **tile,
         )  # fmt: skip
         return out
 
     def slice_(self, out: Tensor) -> None:
         """Write the product to ``out`` (F, 1 or 2, P)."""
         frames, _, pixels = self.rgb.shape
-        kernels.slice_[-(-pixels // (_THREADS * _SLICE_RUN)), frames](
+        kernels.slice_[-(-pixels // (_THREADS * _RUN)), frames](
             self.rgb, self.group, self.moments, out,
             pixels, *self.rgb.stride(), *out.stride()[:2], out.shape[1] > 1,
-            self.first, self.groups, self.basis.per_level, *self.basis.shifts[1:],
-            self.basis.curvature, *self.basis.scale,
+            self.first, self.groups, *self.numbers,
             cells=self.basis.cells, channels=self.channels,
-            block=_THREADS, run=_SLICE_RUN, num_warps=_THREADS // 32,
+            block=_THREADS, run=_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
 
 
@@ -199,13 +189,12 @@ class _Rows:
         """Sums over b (groups, cells, cells, 3, rank, 2, R) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, dtype=self.psi.dtype, device=self.psi.device)
-        block_p, block_j, warps, stages = _ANALYSE
-        cuda_space_kernels.analyse[_programs(listed[0]), -(-rank // block_j)](
+        cuda_space_kernels.analyse[_programs(listed[0]), -(-rank // _ROW_BLOCKS["block_j"])](
             self.records, self.values, self.psi, self.order, self.ends, *listed, factor, sums,
             first * n * n, self.values.shape[2], *self.values.stride(), self.values.shape[1] > 1,
             self.basis.curvature, *self.basis.scale, self.unit,
             cells=n, rank=rank, ranks=ranks, ones=self.ones, precision=self.precision,
-            block_p=block_p, block_j=block_j, block_i=_block(2 * ranks), num_warps=warps, num_stages=stages,
+            block_i=_block(2 * ranks), **_ROW_BLOCKS,
         )  # fmt: skip
         return sums
 
@@ -214,13 +203,12 @@ class _Rows:
     ) -> None:
         """Read the product back from sums over b (groups, cells, cells, 3, rank, channels, R)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
-        block_p, block_j, warps, stages = _SYNTHESISE
         cuda_space_kernels.synthesise[(_programs(listed[0]),)](
             self.records, self.psi, self.order, self.ends, *listed, factor, sums, out,
             first * n * n, out.shape[2], *out.stride()[:2], out.shape[1] > 1,
             self.basis.curvature, *self.basis.scale, self.unit,
             cells=n, rank=rank, ranks=ranks, channels=channels, precision=self.precision,
-            block_p=block_p, block_j=block_j, block_i=_block(ranks), num_warps=warps, num_stages=stages,
+            block_i=_block(ranks), **_ROW_BLOCKS,
         )  # fmt: skip
 
 
@@ -266,15 +254,15 @@ def _precision(basis: ColorBasis) -> str:
 def _planes(
     matrix: Tensor, x: Tensor, batches: int, columns: int, precision: str, *, run: int = 1, parts: int = 1,
     totals: Tensor | None = None, square: float = 1.0, counts: Tensor | None = None, sparse: str = "",
-    tile: _Tile = _TILE,
+    tile: dict[str, int] = _TILE,
 ) -> Tensor:  # fmt: skip
     """Matrix (rows, terms) @ x (batches, terms, columns) -> (batches, rows, columns or, with totals, half of them)."""
     rows, terms = matrix.shape
     out = x.new_empty(batches * rows * (columns if totals is None else columns // 2))
-    kernels.multiply[-(-rows // tile.rows), -(-columns // tile.columns), batches](
+    kernels.multiply[-(-rows // tile["block_m"]), -(-columns // tile["block_n"]), batches](
         matrix, x, out, x if totals is None else totals, x if counts is None else counts, rows, terms, square,
         columns=columns, x_run=run, x_parts=parts, energy=totals is not None, sparse=sparse, precision=precision,
-        block_m=tile.rows, block_n=tile.columns, block_k=tile.terms, num_warps=tile.warps, num_stages=tile.stages,
+        **tile,
     )  # fmt: skip
     return out
 

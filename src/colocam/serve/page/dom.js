@@ -1,4 +1,4 @@
-// Elements without HTML text: names of films and classes can never become markup.
+// Elements without HTML text: names of videos and classes can never become markup.
 
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

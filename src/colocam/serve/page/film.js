@@ -1,4 +1,4 @@
-// The film view: what the parts show of one frame, and what keys and buttons do to it.
+// The video view: what the parts show of one frame, and what keys and buttons do to it.
 
 import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
@@ -12,7 +12,7 @@ import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lo
 import { Overlay, clipped, moved } from "./overlay.js";
 import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
 import { Player } from "./player.js";
-import { askClass, askConflict, askFrame, askTrack } from "./questions.js";
+import { askBox, askClass, askConflict, askFrame, askTrack } from "./questions.js";
 import { Saving } from "./saving.js";
 import { corrected } from "./teach.js";
 import { layoutOf } from "./film_layout.js";
@@ -65,7 +65,7 @@ export class FilmView {
     this.comparison.refresh();
   }
 
-  // The model may still be looking at the film.
+  // The model may still be looking at the video.
   async poll() {
     if (this.polling) return;
     this.polling = true;
@@ -242,6 +242,23 @@ export class FilmView {
     else tell("The frame before this one has no box to copy.", "note");
   }
 
+  // The box stays where it is up to the end of the stretch: the frames between follow, and nobody has checked them.
+  hold(last) {
+    const { box } = this.seen();
+    if (!box || last - 1 <= this.position) { tell(box ? "The next frame is marked, or begins another shot." : "This frame has no box to keep.", "note"); return; }
+    this.draft = null;
+    this.edit(...[this.position, last - 1].map((at) => ({ kind: "box", ...this.span(at, at + 1), box })));
+  }
+
+  typeBox() {
+    const { width, height } = this.film;
+    askBox(this.seen().box || [0, 0, width, height], width, height, (box) => {
+      const [x1, y1, x2, y2] = clipped(box, width, height);
+      if (x2 - x1 >= 1 && y2 - y1 >= 1) this.setBox([x1, y1, x2, y2]);
+      else tell("A box is at least a pixel wide and high.");
+    });
+  }
+
   // What is shown is right: on to the next frame to check.
   acceptAndGo() {
     if (this.draft) this.flush();
@@ -309,6 +326,8 @@ export class FilmView {
       class: () => this.chooseClass(first, last),
       box: () => this.newBox(),
       copy: () => this.copyBox(),
+      hold: () => this.hold(last),
+      type: () => this.typeBox(),
       nudge: () => this.nudge(event),
       clear: () => { this.draft = null; this.here("clear"); },
       history: () => this.undo(event),

@@ -1,4 +1,4 @@
-// The elements of the film view.
+// The elements of the video view.
 
 import { clock, make, percent } from "./dom.js";
 import { FACTS, level, share } from "./facts.js";

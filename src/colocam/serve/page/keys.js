@@ -1,4 +1,4 @@
-// The keys of the film view, in one place: what they do, and the list that "?" shows.
+// The keys of the video view, in one place: what they do, and the list that "?" shows.
 
 import { dialog, make } from "./dom.js";
 
@@ -20,6 +20,8 @@ export const KEYS = [
   ["C", ["c"], "class", "Wrong class: choose another one for the stretch"],
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
   ["P", ["p"], "copy", "Copy the box of the previous frame"],
+  ["Shift+P", ["P"], "hold", "Keep this box up to the next cut or marked frame"],
+  ["E", ["e"], "type", "Type the sides of the box, in pixels"],
   ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by a pixel (in large videos by more), with Shift by ten times as much"],
   ["Alt+Arrows", [], "", "Move the right or the lower side of the box alone"],
   ["Ctrl+Arrows", [], "", "Move the left or the upper side of the box alone"],

@@ -1,10 +1,18 @@
-// The library: a card per film, films that are dropped on the page, progress.
+// The library: a card per video, videos that are dropped on the page, progress.
 
 import { getJson, remove, upload } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
 
 const REFRESH = 1500;
 const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "localising", ready: "ready", failed: "cannot be shown" };
+
+const WHICH = {
+  "all videos": () => true,
+  "to check": (film) => film.doubtful > 0,
+  "all checked": (film) => allChecked(film),
+  "not ready": (film) => film.state !== "ready",
+};
+const allChecked = (film) => film.checked >= 0.9995;
 
 export function openLibrary(view) {
   const list = make("ul", { class: "films" });
@@ -13,6 +21,8 @@ export function openLibrary(view) {
   const count = make("span", { class: "dim" });
   const uploads = make("ul", { class: "uploads" });
   const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
+  const find = make("input", { type: "search", id: "find", placeholder: "name or class", "aria-label": "Show only videos whose name or class contains this" });
+  const which = make("select", { id: "which", "aria-label": "Which videos" }, ...Object.keys(WHICH).map((words) => make("option", {}, words)));
   const cards = new Map();
   let timer = null, closed = false, films = [], adding = 0;
 
@@ -59,8 +69,10 @@ export function openLibrary(view) {
   function show() {
     if (closed) return;
     const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
-    const sorted = [...films].sort(order);
-    count.textContent = `${films.length === 1 ? "1 video" : `${films.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
+    const words = find.value.trim().toLowerCase(), matches = (film) => `${film.name} ${film.tag} ${film.found || ""}`.toLowerCase().includes(words);
+    const sorted = films.filter((film) => matches(film) && WHICH[which.value](film)).sort(order);
+    const part = sorted.length < films.length ? `${sorted.length} of ` : "";
+    count.textContent = `${part}${films.length === 1 ? "1 video" : `${films.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
     for (const id of cards.keys()) if (!films.some((film) => film.id === id)) { cards.get(id).remove(); cards.delete(id); }
     for (const film of sorted) {
       const text = JSON.stringify(film);
@@ -76,7 +88,7 @@ export function openLibrary(view) {
       }
     }
     const wanted = sorted.map((film) => cards.get(film.id));
-    if (wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
+    if (list.children.length !== wanted.length || wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
     empty.hidden = films.length + adding > 0;
   }
 
@@ -91,10 +103,11 @@ export function openLibrary(view) {
 
   input.addEventListener("change", () => { send([...input.files]); input.value = ""; });
   add.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && input.click());
-  sort.addEventListener("change", show);
+  for (const one of [sort, which]) one.addEventListener("change", show);
+  find.addEventListener("input", show);
   const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
-    make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
+    make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
     uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
@@ -111,7 +124,7 @@ function cardOf(film, askRemove) {
   const title = make("span", { class: "name", title: film.name }, film.name);
   return make("li", { class: `film ${film.state}` },
     make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null },
-      make("div", { class: "image" }, image, film.box && boxOver(film), film.checked >= 0.9995 && make("span", { class: "badge" }, "all checked")),
+      make("div", { class: "image" }, image, film.box && boxOver(film), allChecked(film) && make("span", { class: "badge" }, "all checked")),
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));
 }

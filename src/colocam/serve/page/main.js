@@ -58,7 +58,7 @@ document.getElementById("help").addEventListener("click", showKeys);
 document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
 document.getElementById("learn").addEventListener("click", () => learnDialog(current));
 window.addEventListener("hashchange", route);
-// What the mouse uses takes no focus, so that keys still mean the film. People who use Tab keep their focus.
+// What the mouse uses takes no focus, so that keys still mean the video. People who use Tab keep their focus.
 document.addEventListener("mousedown", (event) => {
   if (!event.target.closest("button, canvas") || event.target.closest("dialog")) return;
   event.preventDefault();

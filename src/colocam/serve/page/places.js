@@ -1,4 +1,4 @@
-// Where to go in a film, and how far a stretch reaches. Positions are indices into the film's table of frames.
+// Where to go in a video, and how far a stretch reaches. Positions are indices into the video's table of frames.
 
 import { ASKED, BOX, isKey } from "./marks.js";
 
@@ -41,7 +41,7 @@ export function neighbour(positions, position, forward) {
   return forward ? positions.find((at) => at > position) : positions.findLast((at) => at < position);
 }
 
-// The middle between the marked frames around a position, or the ends of the film; undefined where there is no gap.
+// The middle between the marked frames around a position, or the ends of the video; undefined where there is no gap.
 export function middleOfGap(state, position) {
   const keys = keyFrames(state), first = keys.findLast((at) => at <= position) ?? 0, last = keys.find((at) => at > position) ?? state.length - 1;
   return last - first < 2 ? undefined : Math.floor((first + last) / 2);

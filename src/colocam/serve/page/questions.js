@@ -1,4 +1,4 @@
-// Dialogs of the film view: which frame, which class, a whole track, two pages that disagree.
+// Dialogs of the video view: which frame, which class, a whole track, two pages that disagree.
 
 import { dialog, make } from "./dom.js";
 
@@ -11,6 +11,16 @@ export function askFrame(present, last, go) {
   input.select();
   box.addEventListener("cancel", () => { input.value = ""; });
   box.addEventListener("close", () => { if (input.value !== "") go(Number(input.value)); });
+}
+
+// The sides of a box as numbers, in pixels of the video.
+export function askBox(box, width, height, set) {
+  const sides = [["left", width], ["top", height], ["right", width], ["bottom", height]];
+  const inputs = sides.map(([name, most], at) => make("input", { type: "number", id: `side-${name}`, min: "0", max: String(most), step: "any", required: true, value: String(Math.round(box[at] * 100) / 100) }));
+  const fields = sides.flatMap(([name], at) => [make("label", { for: `side-${name}` }, `${name.charAt(0).toUpperCase()}${name.slice(1)}, in pixels`), inputs[at]]);
+  const given = dialog("The sides of the box", make("form", { method: "dialog" }, make("div", { class: "fields" }, ...fields), make("div", { class: "row" }, make("button", { class: "primary", value: "set" }, "Set the box"), make("button", { type: "button", onclick: () => given.close() }, "Cancel"))));
+  inputs[0].select();
+  given.addEventListener("close", () => { if (given.returnValue === "set") set(inputs.map((one) => Number(one.value))); });
 }
 
 export function askClass(names, present, first, last, choose) {

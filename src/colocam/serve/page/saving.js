@@ -50,7 +50,7 @@ export class Saving {
     return this.changed();
   }
 
-  // Other pages may have changed the film while this one was in the background.
+  // Other pages may have changed the video while this one was in the background.
   async refresh() {
     if (this.waiting.length || this.busy || this.closed) return;
     const stored = await getJson(`/api/films/${this.film}/history`);

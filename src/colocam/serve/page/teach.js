@@ -85,7 +85,7 @@ export async function learnDialog(view) {
     const items = found.moved.map((one) => movedItem(one, () => box.close()));
     changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
       make("ul", { class: "moved" }, ...items.map((one) => one.element)));
-    // Film by film and forward, as the server reads them.
+    // Video by video and forward, as the server reads them.
     for (const one of items.sort((a, b) => a.key.localeCompare(b.key))) {
       if (!box.open || shownChanges !== text) return;
       await one.draw();

@@ -1,4 +1,4 @@
-// The film from left to right: presence, score, doubt, cuts, marked frames. Wheel zooms, dragging scrubs.
+// The video from left to right: presence, score, doubt, cuts, marked frames. Wheel zooms, dragging scrubs.
 
 import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, isKey } from "./marks.js";
 import { clock } from "./dom.js";
@@ -41,7 +41,7 @@ export class Timeline {
     this.draw();
   }
 
-  // While the film plays, the position is not told to screen readers.
+  // While the video plays, the position is not told to screen readers.
   show(position, playing = false) {
     this.position = position;
     if (position < this.first || position >= this.first + this.span) {
