@@ -65,7 +65,11 @@ def test_pages_named_in_the_source_exist():
         *(ROOT / "scripts").glob("*.py"),
         *(ROOT / "lab").rglob("*.py"),
     ]
-    named = {name for path in files for name in re.findall(r"(?:docs|lab/notes)/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    named = {
+        name
+        for path in files
+        for name in re.findall(r"(?:docs|lab/notes)/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
     assert named
     assert sorted(name for name in named if not (ROOT / name).is_file()) == []
 
