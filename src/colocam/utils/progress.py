@@ -25,7 +25,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _muted = False
 
 Advance = Callable[..., None]
-"""``advance(steps=1, note="")``: report, in any thread, that ``steps`` more are done, with a short remark, e.g. the loss."""
+"""``advance(steps=1, note="")``: report, in any thread, that ``steps`` more are done, with a short remark."""
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_LEAVE = 1.0
 """For the present pass to end by itself."""
