@@ -123,7 +123,7 @@ def detection_scores(
     chosen = [i for i, boxes in enumerate(true) if not several or len(boxes) >= SEVERAL]
     if not chosen:
         return None
-    found, values, there = ([part[i] for i in chosen] for part in (predicted, scores, true))
+    found, there, values = [predicted[i] for i in chosen], [true[i] for i in chosen], [scores[i] for i in chosen]
     boxes = sum(map(len, there))
     if not boxes:
         return DetectionScores(len(chosen), 0, precision=0.0 if any(map(len, found)) else None)
