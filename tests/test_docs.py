@@ -12,7 +12,7 @@ import typer
 
 from colocam.cli import app
 from colocam.config import load_config
-from doc_pages import INLINE, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
+from doc_pages import INLINE, NOTES, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
 
 CLI = typer.main.get_command(app)
 TOP_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -51,9 +51,10 @@ def linked_from(*pages: Path) -> set[Path]:
 
 
 def test_every_page_is_linked():
-    """Those that people wrote from the index of the documentation, those of studies from any page."""
-    index = ROOT / "docs" / "README.md"
-    assert sorted(map(name_of, {*WRITTEN} - linked_from(index) - {index, ROOT / "README.md"})) == []
+    """Guides and method from the index of the documentation, notes from that of the notes, studies from any page."""
+    index, notes = ROOT / "docs" / "README.md", NOTES / "README.md"
+    assert sorted(map(name_of, {*WRITTEN} - linked_from(index, notes) - {index, ROOT / "README.md"})) == []
+    assert notes in linked_from(index)
     assert sorted(map(name_of, {*PAGES[1:]} - linked_from(*PAGES))) == []
 
 
@@ -64,7 +65,11 @@ def test_pages_named_in_the_source_exist():
         *(ROOT / "scripts").glob("*.py"),
         *(ROOT / "lab").rglob("*.py"),
     ]
-    named = {name for path in files for name in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    named = {
+        name
+        for path in files
+        for name in re.findall(r"(?:docs|lab/notes)/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
     assert named
     assert sorted(name for name in named if not (ROOT / name).is_file()) == []
 
@@ -109,7 +114,7 @@ def test_every_command_is_documented():
 
 def settings() -> list[str]:
     """What the pages give to ``--set``; notes also tell of settings that are gone, and extensions add their own."""
-    pages = [page for page in WRITTEN if not name_of(page).startswith(("docs/notes", "docs/guide/extend"))]
+    pages = [page for page in WRITTEN if not name_of(page).startswith(("lab/notes", "docs/guide/extend"))]
     given = re.findall(
         r"--set (?:'([^']+)'|\"([^\"]+)\"|([^\s`)]+))", "\n".join(page.read_text(encoding="utf-8") for page in pages)
     )
