@@ -91,7 +91,7 @@ def command_of(line: Line) -> tuple[Any, list[str]]:
         name = rest.pop(0)
         if name == "mine":
             pytest.skip("the data set of an extension")
-        found = command.get_command(None, name)
+        found = command.get_command(typer.Context(command), name)
         assert found is not None, f"colocam has no command {name}"
         command = found
     return command, rest
