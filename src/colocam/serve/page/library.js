@@ -136,7 +136,7 @@ export function openLibrary(view) {
   for (const one of [sort, which]) one.addEventListener("change", show);
   find.addEventListener("input", show);
   const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
-  const chosen = make("div", { class: "row bar chosen" }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
+  const chosen = make("div", { class: "row chosen" }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
     chosen, uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
