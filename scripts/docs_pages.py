@@ -2,7 +2,8 @@
 
 They are README.md as the first page, the pages of ``docs``, CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, an API page
 for each public module, and a page for each source file that another page links to. Links lead to the same pages as on
-GitHub; docs/README.md gives the order of the navigation.
+GitHub; docs/README.md gives the order of the navigation. The laboratory's notes (``lab/notes``) are pages too, but only
+their index is in the navigation.
 """
 
 import argparse
@@ -33,11 +34,10 @@ SECTIONS = {
     "Integrations": "guide/integrations/",
     "Extend": "guide/extend/",
     "Method": "method/",
-    "Notes": "notes/",
-    "Studies": "notes/studies/",
     "API reference": "api/",
 }
 """Titles of the navigation, and the folders that they list without those of other titles."""
+NOTES = "lab/notes"
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 
@@ -52,8 +52,11 @@ def main() -> None:
 def write_pages(out: Path) -> None:
     """Write all pages into ``out``, which is deleted first."""
     shutil.rmtree(out, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", out, ignore=shutil.ignore_patterns("*.md", "*.csv"))
-    pages = {path: site_path(path) for path in [*map(Path, TOP), *relative((ROOT / "docs").rglob("*.md"))]}
+    for folder, target in (("docs", out), (NOTES, out / "notes")):
+        unwanted = shutil.ignore_patterns("*.md", "*.csv", "notes")  # docs/notes is a link to the notes
+        shutil.copytree(ROOT / folder, target, ignore=unwanted, dirs_exist_ok=True)
+    written = [path for folder in ("docs", NOTES) for path in relative((ROOT / folder).rglob("*.md"))]
+    pages = {path: site_path(path) for path in [*map(Path, TOP), *written]}
     sources: set[Path] = set()
     for path, page in pages.items():
         write(out / page, with_site_links((ROOT / path).read_text(encoding="utf-8"), path, sources))
@@ -79,7 +82,7 @@ def site_path(path: Path) -> Path:
     """The page of a file or package of the repository, relative to the site."""
     if path.as_posix() in TOP:
         return Path(TOP[path.as_posix()])
-    if path.parts[0] == "docs":
+    if path.parts[0] == "docs" or path.is_relative_to(NOTES):
         inside = Path(*path.parts[1:])
         return inside.with_name("index.md") if inside.name == "README.md" else inside
     module = ".".join(path.parts[1:])
@@ -97,9 +100,10 @@ def with_site_links(text: str, page: Path, sources: set[Path]) -> str:
         if re.match(r"[a-z]+:", target):
             return link.group()
         path = Path(os.path.normpath(page.parent / target))
-        if path.parts[0] == "docs" and path.suffix != ".md":
+        note = path.is_relative_to(NOTES)
+        if (note or path.parts[0] == "docs") and path.suffix != ".md":
             return before + os.path.relpath(Path(*path.parts[1:]), start) + after
-        if path.parts[0] in {"src", "lab"}:
+        if path.parts[0] in {"src", "lab"} and not note:
             sources.add(path)
         return before + os.path.relpath(site_path(path), start) + anchor + after
 
@@ -132,7 +136,8 @@ def navigation(out: Path) -> str:
         order += [f"api/{module}.md" for module in PUBLIC] + found
         found = sorted((page for page in found if not page.startswith(tuple(others))), key=order.index)
         lines += [f"* {title}", *(f"    * [{heading(out / page)}]({page})" for page in found)]
-    lines += ["* Project", *(f"    * [{heading(out / page)}]({page})" for page in list(TOP.values())[2:])]
+    project = [*list(TOP.values())[2:], "notes/index.md"]
+    lines += ["* Project", *(f"    * [{heading(out / page)}]({page})" for page in project)]
     return "\n".join(lines) + "\n"
 
 
@@ -143,12 +148,8 @@ def links(out: Path, page: str) -> list[str]:
 
 
 def heading(page: Path) -> str:
-    """The first heading of a page; that of a study with the name of its data."""
-    text = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-    if text.startswith("Notes: "):
-        text = text.removeprefix("Notes: ").capitalize()
-    data = page.parent.parent
-    return f"{text} ({data.name})" if data.parent.name == "studies" else text
+    """The first heading of a page."""
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import typer
 
 from colocam.cli import app
 from colocam.config import load_config
-from doc_pages import INLINE, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
+from doc_pages import INLINE, NOTES, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
 
 CLI = typer.main.get_command(app)
 TOP_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -51,9 +51,10 @@ def linked_from(*pages: Path) -> set[Path]:
 
 
 def test_every_page_is_linked():
-    """Those that people wrote from the index of the documentation, those of studies from any page."""
-    index = ROOT / "docs" / "README.md"
-    assert sorted(map(name_of, {*WRITTEN} - linked_from(index) - {index, ROOT / "README.md"})) == []
+    """Guides and method from the index of the documentation, notes from that of the notes, studies from any page."""
+    index, notes = ROOT / "docs" / "README.md", NOTES / "README.md"
+    assert sorted(map(name_of, {*WRITTEN} - linked_from(index, notes) - {index, ROOT / "README.md"})) == []
+    assert notes in linked_from(index)
     assert sorted(map(name_of, {*PAGES[1:]} - linked_from(*PAGES))) == []
 
 
@@ -64,14 +65,18 @@ def test_pages_named_in_the_source_exist():
         *(ROOT / "scripts").glob("*.py"),
         *(ROOT / "lab").rglob("*.py"),
     ]
-    named = {name for path in files for name in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    named = {
+        name
+        for path in files
+        for name in re.findall(r"(?:docs|lab/notes)/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
     assert named
     assert sorted(name for name in named if not (ROOT / name).is_file()) == []
 
 
 @pytest.mark.parametrize(
     ("pattern", "most"),
-    [("README.md", 150), ("docs/guide/*.md", 80), ("docs/guide/extend/*.md", 40), ("docs/guide/integrations/*.md", 40)],
+    [("docs/guide/*.md", 80), ("docs/guide/extend/*.md", 40), ("docs/guide/integrations/*.md", 40)],
 )
 def test_pages_are_short(pattern, most):
     assert {name_of(page): n for page in ROOT.glob(pattern) if (n := len(page.read_text().splitlines())) > most} == {}
@@ -86,7 +91,7 @@ def command_of(line: Line) -> tuple[Any, list[str]]:
         name = rest.pop(0)
         if name == "mine":
             pytest.skip("the data set of an extension")
-        found = command.get_command(None, name)
+        found = command.get_command(typer.Context(command), name)
         assert found is not None, f"colocam has no command {name}"
         command = found
     return command, rest
@@ -109,7 +114,7 @@ def test_every_command_is_documented():
 
 def settings() -> list[str]:
     """What the pages give to ``--set``; notes also tell of settings that are gone, and extensions add their own."""
-    pages = [page for page in WRITTEN if not name_of(page).startswith(("docs/notes", "docs/guide/extend"))]
+    pages = [page for page in WRITTEN if not name_of(page).startswith(("lab/notes", "docs/guide/extend"))]
     given = re.findall(
         r"--set (?:'([^']+)'|\"([^\"]+)\"|([^\s`)]+))", "\n".join(page.read_text(encoding="utf-8") for page in pages)
     )

@@ -284,7 +284,7 @@ COST = Study(
     (
         "LayerCAM is one pass without gradients here (docs/guide/cams.md); the published one differentiates.",
         "LayerCAM's step is one of stage 1, CoLo-CAM's one of stage 2 with all losses.",
-        "Inference: a plain pass, recorded on a GPU; 'colocam localize' is faster (docs/notes/speed.md).",
+        "Inference: a plain pass, recorded on a GPU; 'colocam localize' is faster (lab/notes/speed.md).",
         "FLOPs: convolutions and matrix products (torch.utils.flop_counter), two for each multiply-add.",
         "The preset decides backbone and size: --preset paper gives the published network.",
     ),

@@ -16,13 +16,13 @@ from colocam.video.images import image_size, read_image
 COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
 
 
-def table_of(folder, rows):
+def table_of(folder, rows, columns=COLUMNS):
     for row in rows:
         path = folder / row.split(",")[2]
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(cv2.imencode(".jpg", np.zeros((24, 32, 3), np.uint8))[1].tobytes())
     table = folder / "frames.csv"
-    table.write_text("\n".join([COLUMNS, *rows]) + "\n", encoding="utf-8")
+    table.write_text("\n".join([columns, *rows]) + "\n", encoding="utf-8")
     return table
 
 
@@ -70,6 +70,43 @@ def test_what_is_written_is_read_again(tmp_path, inside):
     assert first["tag"] == "cat"
     assert first["video"] == "cat/2"
     assert (first["split"], first["width"], first["height"]) == ("val", "32", "24")
+
+
+WITH_PRESENCE = COLUMNS.replace("x1", "present,id,x1")
+PRESENCE_ROWS = [
+    "lake,lake/a,f/lake/a/1.jpg,boat,val,32,24,0,,,,,",
+    "lake,lake/a,f/lake/a/2.jpg,boat,val,32,24,1,7,1,2,9,9",
+    "lake,lake/a,f/lake/a/2.jpg,boat,val,32,24,1,8,11,2,19,9",
+    "lake,lake/a,f/lake/a/3.jpg,boat,val,32,24,1,,,,,",  # there, but nobody drew the box
+    "lake,lake/a,f/lake/a/4.jpg,boat,val,32,24,,,,,,",
+    "lake,lake/b,f/lake/b/1.jpg,boat,test,32,24,1,7,1,2,9,9",
+    "lake,lake/b,f/lake/b/2.jpg,boat,test,32,24,1,,1,2,9,9",  # one box without an id: the clip has no identities
+]
+
+
+def test_presence_and_identities(tmp_path):
+    index = index_of_table(table_of(tmp_path, PRESENCE_ROWS, WITH_PRESENCE))
+    assert index.truth.frames == {
+        "lake/a": {0: [], 1: [(1, 2, 9, 9), (11, 2, 19, 9)]},
+        "lake/b": {0: [(1, 2, 9, 9)], 1: [(1, 2, 9, 9)]},
+    }
+    assert index.truth.ids == {"lake/a": {1: ["7", "8"]}}
+    _, truth = write_index(tmp_path / "out", index)
+    assert read_truth(truth) == index.truth
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ("0,,1,2,9,9", "row 2: present is 0 but there is a box"),
+        ("2,,1,2,9,9", "row 2: present must be 0 or 1, got '2'"),
+        ("yes,,1,2,9,9", "row 2: present is 'yes', which is not a number"),
+    ],
+)
+def test_presence_that_contradicts_itself(tmp_path, cells, told):
+    table = table_of(tmp_path, [f"lake,lake/a,f/lake/a/1.jpg,boat,val,32,24,{cells}"], WITH_PRESENCE)
+    with pytest.raises(ColocamError, match=told):
+        index_of_table(table)
 
 
 @pytest.mark.parametrize(

@@ -649,12 +649,6 @@ def test_films_share_the_passes_of_the_published_network():
     assert (network.rows, passes._group(network.rows)) == (64, GROUP)
 
 
-def test_videos_share_the_passes_of_the_shipped_preset():
-    with tempfile.TemporaryDirectory() as name:
-        network = Localizer.load(shipped_run(Path(name)), "cuda").network
-        assert (network.rows, network._group(network.rows)) == (32, GROUP)
-
-
 def segmenter(device, side=256):
     torch.manual_seed(0)
     net = MobileSamNet()

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTES = ROOT / "lab" / "notes"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(NOTES.rglob("*.md"))]
 STUDY_PAGES = {
     page for page in PAGES if "studies" in page.parts and page.parent.name != "studies"
 }  # written by commands

@@ -6,10 +6,14 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from colocam.cli import completion
 from colocam.cli.command import Command
 from colocam.cli.shared_options import Device
 from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
+
+PARTS = ("threshold", "per_class", "presence", "head", "seeds", "projection", "replay")
+"""What ``learn`` can leave out, repeated here because importing its module takes torch."""
 
 
 class FormatsCommand(Command):
@@ -30,7 +34,9 @@ def export(
     tables: Annotated[
         list[Path], Argument(help="Tables of 'colocam localize' or folders of them; or one folder of 'colocam label'.")
     ],
-    to: Annotated[str, Option(metavar="FORMAT", help="Label format, see below.")],
+    to: Annotated[
+        str, Option(metavar="FORMAT", help="Label format, see below.", autocompletion=completion.written_formats)
+    ],
     out: Annotated[
         Path | None, Option("--out", "-o", help="Folder for the labels; replaces an earlier export.")
     ] = None,
@@ -84,7 +90,10 @@ def export_model(
 
 def import_(
     source: Annotated[Path, Argument(help="Labels: a file, a folder or a ZIP archive.")],
-    from_: Annotated[str, Option("--from", metavar="FORMAT", help="Label format, see below.")],
+    from_: Annotated[
+        str,
+        Option("--from", metavar="FORMAT", help="Label format, see below.", autocompletion=completion.read_formats),
+    ],
     out: Annotated[Path, Option("--out", "-o", help="CSV file of corrections; it must not exist.")],
     tables: Annotated[
         list[Path] | None, Option("--tables", help="Table of a labelled video, or a folder of tables; repeatable.")
@@ -130,7 +139,8 @@ def learn(
         list[str] | None,
         Option(
             metavar="PART",
-            help="Leave out: threshold, per_class, presence, head, seeds, projection, replay; repeatable.",
+            help=f"Leave out: {', '.join(PARTS)}; repeatable.",
+            autocompletion=completion.one_of(*PARTS),
         ),
     ] = None,
     steps: Annotated[int, Option(help="Training steps of the decoder; 0: it stays as it is.", min=0)] = 200,

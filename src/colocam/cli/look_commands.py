@@ -5,8 +5,10 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from colocam.cli import completion
 from colocam.cli.shared_options import Boxes, Device, ModelOptions, split_of, with_options
 from colocam.errors import ColocamError
+from colocam.types import SPLITS
 from colocam.utils.progress import say
 
 
@@ -18,10 +20,18 @@ def evaluate(
         Path | None, Option(help="Whole shots with true boxes: a table of frames with boxes, or an index folder.")
     ] = None,
     split: Annotated[
-        str | None, Option(help="Which videos: train, val or test. Default: test, with --dense all but train.")
+        str | None,
+        Option(
+            help="Which videos: train, val or test. Default: test, with --dense all but train.",
+            autocompletion=completion.one_of(*SPLITS),
+        ),
     ] = None,
     cams: Annotated[
-        str | None, Option(help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds.")
+        str | None,
+        Option(
+            help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds.",
+            autocompletion=completion.cams,
+        ),
     ] = None,
     *,
     options: ModelOptions,
@@ -63,7 +73,10 @@ def score(
         Path, Argument(help="Table of boxes (clip, frame, x1, y1, x2, y2), or folder of maps <clip>/<frame>.png.")
     ],
     boxes: Annotated[Path, Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")],
-    split: Annotated[str, Option(help="Which videos to evaluate on: train, val or test.")] = "test",
+    split: Annotated[
+        str,
+        Option(help="Which videos to evaluate on: train, val or test.", autocompletion=completion.one_of(*SPLITS)),
+    ] = "test",
     manifest: Annotated[
         Path | None, Option(help="Manifest with the tags of the clips, unless the table of true boxes has them.")
     ] = None,
@@ -96,9 +109,16 @@ def review(
     apart: Annotated[
         float, Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
     ] = 0.5,
-    split: Annotated[str, Option(help="Which videos of a run: train, val or test.")] = "test",
+    split: Annotated[
+        str, Option(help="Which videos of a run: train, val or test.", autocompletion=completion.one_of(*SPLITS))
+    ] = "test",
     purpose: Annotated[
-        str, Option("--for", help="errors: probably wrong frames; learning: frames to correct, of all videos.")
+        str,
+        Option(
+            "--for",
+            help="errors: probably wrong frames; learning: frames to correct, of all videos.",
+            autocompletion=completion.one_of("errors", "learning"),
+        ),
     ] = "errors",
     device: Device = None,
 ) -> None:

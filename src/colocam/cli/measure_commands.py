@@ -9,6 +9,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from colocam.cli import completion
 from colocam.cli.shared_options import Boxes, ConfigFile, Device, Overrides, Preset
 from colocam.errors import ColocamError, suggest
 from colocam.utils.progress import say
@@ -30,11 +31,19 @@ def _from_laboratory(module: str) -> ModuleType:
 
 
 def bench(
-    name: Annotated[str, Argument(help=f"Benchmark: {', '.join(BENCHMARKS)}.")],
+    name: Annotated[
+        str,
+        Argument(help=f"Benchmark: {', '.join(BENCHMARKS)}.", autocompletion=completion.one_of(*BENCHMARKS)),
+    ],
     json: Annotated[Path | None, Option(help="Also write the result to this JSON file.")] = None,
     device: Device = None,
     presets: Annotated[
-        list[str] | None, Option("--preset", help="inference, train: preset to measure; repeat for more.")
+        list[str] | None,
+        Option(
+            "--preset",
+            help="inference, train: preset to measure; repeat for more.",
+            autocompletion=completion.presets,
+        ),
     ] = None,
     models: Annotated[
         list[Path] | None, Option("--model", metavar="RUN", help="inference: trained model to measure instead.")

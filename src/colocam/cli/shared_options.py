@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from colocam.cli import completion
 from colocam.errors import ArgumentError
 from colocam.types import SPLITS, Split
 
@@ -16,9 +17,15 @@ if TYPE_CHECKING:
     from colocam.video.frame_choice import FrameChoice
 
 Model = Annotated[Path, Argument(help="Run folder of a trained model, or an ONNX file made from it.")]
-Device = Annotated[str | None, Option(help="cpu or cuda; by default the GPU if there is one.")]
+Device = Annotated[
+    str | None,
+    Option(help="cpu or cuda; by default the GPU if there is one.", autocompletion=completion.one_of("cpu", "cuda")),
+]
 Boxes = Annotated[Path | None, Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")]
-Preset = Annotated[str, Option(help="Configuration to start from: cpu, resnet50, lite0 or paper.")]
+Preset = Annotated[
+    str,
+    Option(help="Configuration to start from: cpu, resnet50, lite0 or paper.", autocompletion=completion.presets),
+]
 ConfigFile = Annotated[Path | None, Option("--config", help="YAML file that changes keys of the preset.")]
 Overrides = Annotated[list[str] | None, Option("--set", help="Change one key, e.g. --set localizer.epochs=20.")]
 Frames = Annotated[Path | None, Option(help="Folder of the frame cache, which runs may share.")]
@@ -35,9 +42,15 @@ class ModelOptions:
         False
     )
     smooth: Annotated[
-        str, Option(help="Smooth boxes over time: offline (with look-ahead), online (past frames only) or none.")
+        str,
+        Option(
+            help="Smooth boxes over time: offline (with look-ahead), online (past frames only) or none.",
+            autocompletion=completion.one_of("offline", "online", "none"),
+        ),
     ] = "offline"
-    tag: Annotated[str | None, Option(help="Class that the videos show, if you know it.")] = None
+    tag: Annotated[
+        str | None, Option(help="Class that the videos show, if you know it.", autocompletion=completion.tags)
+    ] = None
     presence: Annotated[
         float | None, Option(help="Write no box where the probability of presence is below this value, e.g. 0.5.")
     ] = None
@@ -55,14 +68,22 @@ class ModelOptions:
         float | None, Option(help="Foreground threshold, 0–1 of the map's maximum; default: that of the model.")
     ] = None
     color_mean: Annotated[
-        str | None, Option(help="Complete maps by colour: off, frame or clip; default: as trained.")
+        str | None,
+        Option(
+            help="Complete maps by colour: off, frame or clip; default: as trained.",
+            autocompletion=completion.color_means,
+        ),
     ] = None
     focus: Annotated[
         bool | None,
         Option("--focus/--no-focus", help="Restrict maps to the class of the video; default: as trained."),
     ] = None
     chooser: Annotated[
-        str | None, Option(help="Rule that chooses the box among a map's contours; default: that of the model.")
+        str | None,
+        Option(
+            help="Rule that chooses the box among a map's contours; default: that of the model.",
+            autocompletion=completion.choosers,
+        ),
     ] = None
     every: Annotated[int, Option(help="Process every N-th frame.")] = 1
     fps: Annotated[float | None, Option(help="Process this many frames per second, those nearest in time.")] = None

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from colocam.cli.command import Command
 from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.device import is_first
-from colocam.utils.extensions import unknown
+from colocam.utils.extensions import load_light_extensions, unknown
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
@@ -26,16 +26,20 @@ config_app = typer.Typer(no_args_is_help=True, help="What the configuration of a
 class DatasetGroup(TyperGroup):
     """Commands made from the registered data sets when they are needed."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - click's signature
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - click's signature
         """Names of the data sets."""
         from colocam.data.datasets import DATASETS
 
+        if ctx.resilient_parsing:  # the shell asks for names: nothing has loaded the extensions
+            load_light_extensions()
         return list(DATASETS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """The command of a data set."""
         from colocam.data.datasets import DATASETS
 
+        if ctx.resilient_parsing:
+            load_light_extensions()
         if cmd_name not in DATASETS:
             ctx.fail(f"no data set '{cmd_name}'{unknown(cmd_name, list(DATASETS))}")
         return _command(cmd_name, DATASETS[cmd_name])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from colocam.cli import completion
 from colocam.cli.shared_options import Model, ModelOptions, with_options
 from colocam.errors import ColocamError
 from colocam.utils.extras import install_extra
@@ -25,7 +26,13 @@ def localize(
         ),
     ],
     out: Annotated[Path, Option("--out", "-o", help="Folder for the annotated videos and the localisation tables.")],
-    table: Annotated[str, Option(help="Format of the localisation table: csv or parquet.")] = "csv",
+    table: Annotated[
+        str,
+        Option(
+            help="Format of the localisation table: csv or parquet.",
+            autocompletion=completion.one_of("csv", "parquet"),
+        ),
+    ] = "csv",
     *,
     no_video: Annotated[bool, Option("--no-video", help="Write only the localisation tables.")] = False,
     overwrite: Annotated[

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from colocam.data.catalogue import Listing, read_manifest
-from colocam.data.truth import CORNERS, Truth, box_of_corners
+from colocam.data.truth import CORNERS, Truth, box_of_corners, check_presence, known_ids
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip
 from colocam.utils.files import refuse_replacing, write_text
@@ -63,30 +63,39 @@ def count(index: Index) -> dict[str, int]:
 
 
 def index_of_table(
-    table: Annotated[Path, "Table: video, shot, frame, class, split, width, height, x1, y1, x2, y2."],
+    table: Annotated[Path, "Table: video, shot, frame, class, split, width, height, x1 … y2; also present, id."],
 ) -> Index:
     """Read a table of single frames with one row per box: video, shot, frame, class, split, width, height, x1 … y2.
 
-    Empty corners mean that the frame has no label, not that the object is absent. Boxes of training frames are left
+    Empty corners mean that the frame has no label; only a column ``present`` with 0 says that the object is absent. A
+    column ``id`` names the object of each box, the same in all frames of the shot. Boxes of training frames are left
     out.
     """
     rows = read_rows(table, required=("video", "shot", "frame", "split", "width", "height", *CORNERS))
     clips, _ = read_manifest(table)
     found = {image: (clip, index) for clip in clips if clip.split != "train" for index, image in enumerate(clip.frames)}
     frames: dict[str, dict[int, list[Box]]] = {}
+    names: dict[str, dict[int, list[str]]] = {}
     sizes: dict[tuple[str, int], tuple[int, int]] = {}
     for row in rows:
         corners = [row.number(name) for name in CORNERS]
         known = found.get(table.parent / row["frame"])
-        if known is None or all(corner is None for corner in corners):
+        if known is None:
+            continue
+        empty = bool(row.get("present")) and not check_presence(row.number("present"), corners, row)
+        if not empty and all(corner is None for corner in corners):
             continue
         clip, index = known
         width, height = row.number("width"), row.number("height")
-        if not width or not height:
+        boxes = frames.setdefault(clip.name, {}).setdefault(index, [])
+        if width and height:
+            sizes[clip.name, index] = int(width), int(height)
+        elif not empty:
             raise ColocamError(f"{row.where}: a frame with a box needs its width and height in pixels")
-        frames.setdefault(clip.name, {}).setdefault(index, []).append(box_of_corners(corners, row.where))
-        sizes[clip.name, index] = int(width), int(height)
-    return Index(tuple(clips), Truth(frames), sizes)
+        if not empty:
+            boxes.append(box_of_corners(corners, row.where))
+            names.setdefault(clip.name, {}).setdefault(index, []).append(row.get("id", ""))
+    return Index(tuple(clips), Truth(frames, known_ids(names)), sizes)
 
 
 def write_index(out: Path, index: Index) -> tuple[Path, Path]:
@@ -110,14 +119,19 @@ def write_index(out: Path, index: Index) -> tuple[Path, Path]:
             for clip in clips
         ],
     )
+    ids = index.truth.ids
     _write_csv(
         truth,
-        TRUTH_COLUMNS,
+        (*TRUTH_COLUMNS, *(("id",) if ids else ())),
         [
-            (clip.name, frame, *row, clip.tag, clip.video, clip.split, *index.sizes.get((clip.name, frame), ("", "")))
+            (
+                *(clip.name, frame, *row, clip.tag, clip.video, clip.split),
+                *index.sizes.get((clip.name, frame), ("", "")),
+                *(ids.get(clip.name, {}).get(frame, [])[i : i + 1] or ([""] if ids else [])),
+            )
             for clip in clips
             for frame, boxes in sorted(index.truth.frames.get(clip.name, {}).items())
-            for row in [(1, *(f"{side:.10g}" for side in box)) for box in boxes] or [(0, "", "", "", "")]
+            for i, row in enumerate([(1, *(f"{side:.10g}" for side in box)) for box in boxes] or [(0, "", "", "", "")])
         ],
     )
     return manifest, truth

@@ -21,6 +21,8 @@ from colocam.video.input import UnreadableError, VideoError
 
 VIDEOS_OF_A_WORKER, BYTES_OF_A_WORKER = 4, 2**22
 """Least number or size of videos for which another process, which takes about two seconds to start, is worth it."""
+BYTES_OF_A_DRAWER = 2**19
+"""The same where videos are drawn and encoded, which takes several times as long."""
 
 __all__ = ["Writing", "Written", "localize_file", "localize_videos"]
 
@@ -111,7 +113,7 @@ def localize_videos(
     jobs = [job for job in found if job not in refused]
     model = Model(Path(run), device, refine, dict(options))
     stored = all(job.source.is_stored for job in jobs)
-    busy = min(len(jobs), _kept_busy(jobs) if workers is None else len(jobs))
+    busy = min(len(jobs), _kept_busy(jobs, writing) if workers is None else len(jobs))
     busy, done = (busy if stored and refine is None else 1), 0
     with ExitStack() as stack:
         shown = busy > 1 and workers != 1
@@ -150,10 +152,11 @@ def _left_out(error: ColocamError, count: int) -> ColocamError:
     return error
 
 
-def _kept_busy(jobs: Sequence[Job]) -> int:
+def _kept_busy(jobs: Sequence[Job], writing: Writing) -> int:
     """Workers that videos keep busy for longer than a process takes to start."""
     sizes = [job.source.path.stat().st_size for job in jobs if job.source.path is not None and job.source.is_stored]
-    return max(1, len(jobs) // VIDEOS_OF_A_WORKER, sum(sizes) // BYTES_OF_A_WORKER)
+    least = BYTES_OF_A_DRAWER if writing.annotate else BYTES_OF_A_WORKER
+    return max(1, len(jobs) // VIDEOS_OF_A_WORKER, sum(sizes) // least)
 
 
 def _refused(jobs: Sequence[Job], writing: Writing) -> dict[Job, ForeignFileError]:

@@ -6,11 +6,13 @@ them by an entry point of the group :data:`GROUP`. In a program, import the modu
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +34,32 @@ def named_extensions() -> list[str]:
 
 def load_extensions(names: Sequence[str] | None = None) -> None:
     """Import the extensions of installed packages, then those named; by default those of :func:`named_extensions`."""
+    for name, named_by, load in _extensions(named_extensions() if names is None else names):
+        _load(name, named_by, load)
+
+
+def load_light_extensions() -> None:
+    """Import extensions for the completion of the shell, silently; those that fail or need torch are left out."""
+    blocked = "torch" not in sys.modules
+    if blocked:  # importing it takes seconds, in which the shell would not answer
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        for one in _extensions(named_extensions()):
+            # What an extension prints would be taken for a value.
+            with suppress(ColocamError), redirect_stdout(StringIO()):
+                _load(*one)
+    finally:
+        if blocked:
+            del sys.modules["torch"]
+
+
+def _extensions(names: Sequence[str]) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Name, what named it, and how it is imported: of installed packages, then of ``names``."""
     for point in entry_points(group=GROUP):
-        _load(point.value, f"entry point {GROUP}", point.load)
-    for name in named_extensions() if names is None else names:
-        _load(name, VARIABLE, partial(_load_file, Path(name)) if name.endswith(".py") else partial(import_module, name))
+        yield point.value, f"entry point {GROUP}", point.load
+    for name in names:
+        load = partial(_load_file, Path(name)) if name.endswith(".py") else partial(import_module, name)
+        yield name, VARIABLE, load
 
 
 def _load(name: str, named_by: str, load: Callable[[], object]) -> None:

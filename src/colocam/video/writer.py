@@ -27,7 +27,7 @@ MAX_GAP = (2**31 - 1) // 6
 MAX_SIDE = 16_384
 """Most pixels of a side that x264 encodes."""
 USUAL, QUICK = {"preset": "veryfast", "crf": "20"}, {"preset": "superfast", "crf": "23"}
-"""Options of x264 that give the same quality (docs/notes/speed.md)."""
+"""Options of x264 that give the same quality (lab/notes/speed.md)."""
 
 
 class VideoWriter:

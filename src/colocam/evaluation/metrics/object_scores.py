@@ -1,0 +1,220 @@
+"""Scores of several boxes a frame, of presence, and of tracks.
+
+Every function takes plain arrays. A box is right from an IoU of 0.5; corners are pixels that belong to the box.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.iou import Numbers, best_pairs, iou
+from colocam.evaluation.metrics.hits import average_precision
+from colocam.evaluation.metrics.instance_scores import ROUNDING, SEVERAL, instance_scores
+from colocam.types import Float64Array
+
+RIGHT = 0.5
+"""IoU from which a box is right."""
+RECALLS: Float64Array = np.linspace(0, 1, 101)
+"""Recalls at which COCO reads the precision."""
+KEPT = 0.95
+"""Share of the right boxes that the threshold of presence must keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionScores:
+    """Scores of all boxes of some frames, in percent.
+
+    Attributes:
+        frames: number of frames.
+        boxes: number of true boxes in them.
+        ap50: average precision at an IoU of 0.5, as COCO defines it; None without true boxes.
+        recall: share of the true boxes that are found, each by a box of its own; None without true boxes.
+        precision: share of the predicted boxes that find one; None without predicted boxes.
+    """
+
+    frames: int
+    boxes: int
+    ap50: float | None = None
+    recall: float | None = None
+    precision: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceScores:
+    """How well presence separates the frames with the object from those without it.
+
+    Attributes:
+        frames: number of labelled frames.
+        empty_frames: number of those without the object.
+        roc_auc: probability that a frame with the object has a higher presence than an empty one, 0–1.
+        empty_ap: average precision of finding the empty frames, 0–1.
+        threshold: highest presence that keeps 95 % of the right boxes; None without a right box.
+        false_boxes: boxes per empty frame at that threshold.
+        all_false_boxes: boxes per empty frame without a threshold.
+    """
+
+    frames: int
+    empty_frames: int
+    roc_auc: float
+    empty_ap: float
+    threshold: float | None = None
+    false_boxes: float | None = None
+    all_false_boxes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrackScores:
+    """How well tracks follow objects, in percent (Ristani et al., 2016).
+
+    Attributes:
+        objects: number of true objects.
+        tracks: number of tracks in the labelled frames.
+        idf1: 2 · IDTP / (true boxes + predicted boxes).
+        recall: IDTP / true boxes.
+        precision: IDTP / predicted boxes; None without predicted boxes.
+    """
+
+    objects: int
+    tracks: int
+    idf1: float
+    recall: float
+    precision: float | None = None
+
+
+def average_precision_50(
+    predicted: Sequence[Numbers], scores: Sequence[npt.NDArray[np.floating]], true: Sequence[Numbers]
+) -> float:
+    """Average precision at an IoU of 0.5 in percent, as COCO defines it for one class and boxes of any size.
+
+    From the highest score down, each box takes the free true box of its frame with the highest IoU.
+
+    Args:
+        predicted: for each of N frames (p, 4), p ≥ 0.
+        scores: for each frame (p,).
+        true: for each frame (k, 4), k ≥ 0; at least one in all.
+    """
+    right, given = [np.zeros(0, bool)], np.concatenate([np.zeros(0), *scores])
+    for found, values, there in zip(predicted, scores, true, strict=True):
+        boxes, others = (np.asarray(one, np.float64).reshape(-1, 4) for one in (found, there))
+        overlaps = iou(boxes[:, None], others[None], inclusive=True)
+        hits = np.zeros(len(boxes), bool)
+        for i in np.argsort(-np.asarray(values), kind="stable"):
+            if len(others) and overlaps[i].max() >= RIGHT - ROUNDING:
+                hits[i] = True
+                overlaps[:, overlaps[i].argmax()] = -1
+        right.append(hits)
+    ordered = np.concatenate(right)[np.argsort(-given, kind="stable")]
+    hit = np.cumsum(ordered)
+    precision = np.maximum.accumulate((hit / np.arange(1, len(hit) + 1))[::-1])[::-1]
+    at = np.searchsorted(hit / sum(map(len, true)), RECALLS, side="left")
+    return 100 * float(np.append(precision, 0.0)[at].mean())
+
+
+def detection_scores(
+    predicted: Sequence[Numbers],
+    scores: Sequence[npt.NDArray[np.floating]],
+    true: Sequence[Numbers],
+    *,
+    several: bool = False,
+) -> DetectionScores | None:
+    """Scores of all boxes; with ``several``, only of frames with several true boxes, and None without such a frame."""
+    chosen = [i for i, boxes in enumerate(true) if not several or len(boxes) >= SEVERAL]
+    if not chosen:
+        return None
+    found, there, values = [predicted[i] for i in chosen], [true[i] for i in chosen], [scores[i] for i in chosen]
+    boxes = sum(map(len, there))
+    if not boxes:
+        return DetectionScores(len(chosen), 0, precision=0.0 if any(map(len, found)) else None)
+    counted = instance_scores(found, there)
+    return DetectionScores(
+        frames=len(chosen),
+        boxes=boxes,
+        ap50=average_precision_50(found, values, there),
+        recall=counted.recall["0.5"],
+        precision=counted.precision["0.5"] if counted.precision else None,
+    )
+
+
+def roc_auc(scores: npt.NDArray[np.floating], present: npt.NDArray[np.bool_]) -> float:
+    """Area under the ROC curve, 0–1: how often a score of a present frame is above that of an empty one; ties half.
+
+    Args:
+        scores: (N,) higher means present.
+        present: (N,) the truth, with at least one of each kind.
+    """
+    _, at = np.unique(scores, return_inverse=True)
+    there, not_there = (np.bincount(at[present == one], minlength=at.max() + 1) for one in (True, False))
+    below = np.cumsum(not_there) - not_there
+    return float((there * (below + not_there / 2)).sum() / (there.sum() * not_there.sum()))
+
+
+def presence_scores(
+    presence: npt.NDArray[np.floating],
+    present: npt.NDArray[np.bool_],
+    right: npt.NDArray[np.bool_],
+    boxed: npt.NDArray[np.bool_],
+) -> PresenceScores | None:
+    """Scores of presence where one box a frame is given; None unless there are frames of both kinds.
+
+    Args:
+        presence: (N,) probability that the object is in the frame.
+        present: (N,) whether it is.
+        right: (N,) whether the box of the frame is right.
+        boxed: (N,) whether the frame has a box.
+    """
+    empty = ~present
+    if not present.any() or not empty.any():
+        return None
+    kept = np.sort(presence[right & present])[::-1]
+    threshold = float(kept[int(np.ceil(KEPT * len(kept) - ROUNDING)) - 1]) if len(kept) else None
+    false = boxed & empty
+    return PresenceScores(
+        frames=len(present),
+        empty_frames=int(empty.sum()),
+        roc_auc=roc_auc(presence, present),
+        empty_ap=average_precision(-presence, empty),
+        threshold=threshold,
+        false_boxes=None if threshold is None else float((false & (presence >= threshold)).sum() / empty.sum()),
+        all_false_boxes=float(false.sum() / empty.sum()),
+    )
+
+
+Named = Mapping[int, Sequence[tuple[str | int, Sequence[float]]]]
+"""Frame index → name of each object and its box."""
+
+
+def track_scores(shots: Sequence[tuple[Named, Named]]) -> TrackScores | None:
+    """IDF1 of some shots together; None without a true box.
+
+    In each shot one track is assigned to each object, so that as many boxes as possible (IDTP) are right ones of the
+    assigned track.
+
+    Args:
+        shots: the true objects of each shot and the predicted tracks, in the labelled frames alone.
+    """
+    matched = boxes = given = objects = tracks = 0
+    for true, found in shots:
+        rows = {name: i for i, name in enumerate(dict.fromkeys(name for them in true.values() for name, _ in them))}
+        columns = {name: i for i, name in enumerate(dict.fromkeys(name for them in found.values() for name, _ in them))}
+        common = np.zeros((len(rows), len(columns)))
+        for frame, them in true.items():
+            others = found.get(frame, ())
+            if them and others:
+                there, predicted = (np.array([box for _, box in part], np.float64) for part in (them, others))
+                right = iou(there[:, None], predicted[None], inclusive=True) >= RIGHT - ROUNDING
+                at = [rows[name] for name, _ in them], [columns[name] for name, _ in others]
+                common[np.ix_(*at)] += right
+        matched += int(common[best_pairs(common)].sum()) if common.size else 0
+        boxes, given = boxes + sum(map(len, true.values())), given + sum(map(len, found.values()))
+        objects, tracks = objects + len(rows), tracks + len(columns)
+    if not boxes:
+        return None
+    return TrackScores(
+        objects=objects,
+        tracks=tracks,
+        idf1=100 * 2 * matched / (boxes + given),
+        recall=100 * matched / boxes,
+        precision=100 * matched / given if given else None,
+    )
