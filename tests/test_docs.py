@@ -76,7 +76,7 @@ def test_pages_named_in_the_source_exist():
 
 @pytest.mark.parametrize(
     ("pattern", "most"),
-    [("README.md", 150), ("docs/guide/*.md", 80), ("docs/guide/extend/*.md", 40), ("docs/guide/integrations/*.md", 40)],
+    [("docs/guide/*.md", 80), ("docs/guide/extend/*.md", 40), ("docs/guide/integrations/*.md", 40)],
 )
 def test_pages_are_short(pattern, most):
     assert {name_of(page): n for page in ROOT.glob(pattern) if (n := len(page.read_text().splitlines())) > most} == {}
@@ -91,7 +91,7 @@ def command_of(line: Line) -> tuple[Any, list[str]]:
         name = rest.pop(0)
         if name == "mine":
             pytest.skip("the data set of an extension")
-        found = command.get_command(None, name)
+        found = command.get_command(typer.Context(command), name)
         assert found is not None, f"colocam has no command {name}"
         command = found
     return command, rest
