@@ -145,7 +145,8 @@ def _outline(canvas: Image, box: Box, colour: Colour, *, dashed: bool = False) -
 
 def _gaps(length: int, dash: int) -> npt.NDArray[np.bool_]:
     """(length,) where a dashed line has its gaps; there is none in its middle."""
-    return (np.abs(np.arange(length) - length // 2) + dash // 2) // dash % 2 == 1
+    gaps: npt.NDArray[np.bool_] = (np.abs(np.arange(length) - length // 2) + dash // 2) // dash % 2 == 1
+    return gaps
 
 
 def _traced(image: Image, mask: npt.NDArray[np.bool_]) -> Image:
