@@ -109,4 +109,4 @@ def test_curves_have_the_title_of_a_registered_loss(monkeypatch):
     monkeypatch.setitem(LOSSES, "mine", Loss("My own loss", lambda _: lambda step: step.maps.mean()))
     line = {"phase": "colocam", "event": "train", "step": 1, "loss": 2.0, "crf": 1.0, "mine": 0.5, "theirs": 0.5}
     (phase,) = training_curves([line])
-    assert [panel.title for panel in phase.panels] == ["Total loss", "CRF", "My own loss", "theirs"]
+    assert [panel.title for panel in phase.panels] == ["Total loss", "CRF", "My own loss", "Theirs"]
