@@ -116,6 +116,7 @@ class Evaluation(Stored):
         data: what was evaluated.
         instances: scores on the frames with several true boxes; None without such frames.
         refined: segmenter → method → CorLoc of the boxes of its masks; None without a segmenter.
+        confusion: tag → class that was found → frames, without zeros; None in files of earlier versions.
     """
 
     methods: Mapping[str, Mapping[str, CorLoc]]
@@ -123,6 +124,7 @@ class Evaluation(Stored):
     data: EvaluatedData
     instances: Instances | None = None
     refined: Mapping[str, Mapping[str, CorLoc]] | None = None
+    confusion: Mapping[str, Mapping[str, int]] | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], source: str | Path = "the evaluation") -> "Evaluation":

@@ -23,7 +23,7 @@ from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes,
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.cases import case_meta, choose_cases, write_cases
-from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
+from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, confusion, corloc, instances_of_maps, top_k
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, frame_overlaps
 from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
 from colocam.evaluation.result import EvaluatedData, Evaluation
@@ -155,6 +155,7 @@ def evaluate(
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
     thresholds = {name: method.threshold for name, method in found.items()}
+    classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
     result = Evaluation(
         methods={name: method.corloc for name, method in found.items()},
         classification=accuracy(evaluation_set.top1, evaluated.frames),
@@ -167,6 +168,7 @@ def evaluate(
                 name: measure_refined(evaluation_set, segmenter, maps[name]) for name in opened.config.methods
             }
         },
+        confusion=confusion(evaluated.frames, classes),
     )
     write_json(opened.folder / "evaluation.json", result.to_json())
     if found:
