@@ -30,6 +30,8 @@ _GROUPS = {
     "worst": ("Worst cases", "Frames where the boxes fit worst: read these first."),
     "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
     "review": ("Frames to check first", "The most doubtful frames of the held-out videos, most doubtful first."),
+    "several": ("Most boxes wrong", "The frame with the most missed and false boxes, of the worst shots."),
+    "presence": ("Presence most wrong", "Empty frames of high presence, and frames with the object of low presence."),
     "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
 
@@ -113,13 +115,19 @@ def _case(
     seen = "" if "truth" not in row else ", with the true box in green" if truth else ", without the object"
     images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}", tag)]
     for method in methods:
-        box = _box(row[f"boxes__{method}"], scale)
+        # one box, or all boxes of several objects
+        found = [_box(corners, scale) for corners in row[f"boxes__{method}"].reshape(-1, 4)]
+        box, *others = found
         heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
         if "doubt" in meta:
             verdict, right = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", False
+        elif "verdict" in meta:
+            verdict, right = str(meta["verdict"]), bool(meta.get("right"))
         else:
             verdict, right = _verdict(box, float(row[f"iou__{method}"]), empty=not truth)
-        drawn = address(draw_localization(image, heatmap, box, truth=truth), quality)
+        drawn = address(
+            draw_localization(image, heatmap, box, truth=truth, others=[one for one in others if one]), quality
+        )
         title = method_title(method)
         images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
     probability = meta.get("probability")
