@@ -111,7 +111,6 @@ def test_no_module_computes_the_name_of_another():
     dynamic = {name_of(path) for path in FILES if "import_module(" in path.read_text("utf-8")}
     assert dynamic <= {
         "colocam.cli.measure_commands",
-        "colocam.inference.film_worker",
         "colocam.utils.child_processes",
         "colocam.utils.extensions",
         "colocam.utils.extras",
@@ -122,9 +121,9 @@ def test_types_import_nothing_of_ours(graph):
     assert graph["colocam.types"] == set()
 
 
-MOST_ROOMS, MOST_ARROWS = 28, 180
+MOST_ROOMS, MOST_ARROWS = 27, 172
 """What there is; lower them with the tree."""
-BACK = {("inference", "integrations"), ("labels", "corpus")}
+BACK = {("inference", "integrations")}
 """Arrows that close a circle of rooms, though of no modules; add none."""
 
 

@@ -53,9 +53,10 @@ def folder(tmp_path, monkeypatch, box_segmenter_files, trained, collection):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(trained, "runs/pets")
     shutil.copytree(collection.videos, "videos")
-    Path("films").mkdir()
     film = collection.videos / "cat" / "test-0.mp4"
-    shutil.copy(film, "films")
+    for name in ("films", "recordings"):
+        Path(name).mkdir()
+        shutil.copy(film, name)
     shutil.copy(STORED / "model.onnx", "pets.onnx")
     for name in ("new.mp4", "film.mp4", "herd.mp4", "more.mov", "holiday.mp4"):
         shutil.copy(film, name)
@@ -70,7 +71,8 @@ def folder(tmp_path, monkeypatch, box_segmenter_files, trained, collection):
     Path("others.csv").write_text("clip,frame,x1,y1,x2,y2\ncat/test-0,1,3,4,20,21\n", encoding="utf-8")
     for name in ("mobile_sam.safetensors", "sam2-onnx"):  # the two files of a small segmenter stand in for both
         shutil.copytree(box_segmenter_files, name)
-    Path("films.csv").write_text("path\nfilms/test-0.mp4\n", encoding="utf-8")
+    for name in ("films", "recordings"):
+        Path(f"{name}.csv").write_text(f"path\n{name}/test-0.mp4\n", encoding="utf-8")
     return tmp_path
 
 

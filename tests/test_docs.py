@@ -74,12 +74,30 @@ def test_pages_named_in_the_source_exist():
     assert sorted(name for name in named if not (ROOT / name).is_file()) == []
 
 
+def words(page: Path) -> int:
+    """What a reader reads: the bars of tables do not count."""
+    return sum(any(sign.isalnum() for sign in word) for word in page.read_text(encoding="utf-8").split())
+
+
 @pytest.mark.parametrize(
-    ("pattern", "most"),
-    [("README.md", 150), ("docs/guide/*.md", 80), ("docs/guide/extend/*.md", 40), ("docs/guide/integrations/*.md", 40)],
+    ("pattern", "most"), [("docs/guide/*.md", 700), ("docs/guide/*/*.md", 400), ("docs/method/*.md", 600)]
 )
 def test_pages_are_short(pattern, most):
-    assert {name_of(page): n for page in ROOT.glob(pattern) if (n := len(page.read_text().splitlines())) > most} == {}
+    pages = sorted(ROOT.glob(pattern))
+    assert pages
+    assert {name_of(page): n for page in pages if (n := words(page)) > most} == {}
+
+
+def test_the_documentation_is_short():
+    """Notes are not read from the first page to the last."""
+    assert sum(words(page) for page in PAGES if not page.is_relative_to(NOTES)) <= 24_000
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.parent == ROOT / "docs"], ids=name_of)
+def test_prose_is_wrapped(page):
+    most = 125 if page.name == "faq.md" else 100
+    long = [line for line in prose(page.read_text(encoding="utf-8")).splitlines() if len(line) > most]
+    assert [line for line in long if not line.startswith(("|", "!", "    ")) and " " in line.strip()] == []
 
 
 LINES = lines()
@@ -91,7 +109,7 @@ def command_of(line: Line) -> tuple[Any, list[str]]:
         name = rest.pop(0)
         if name == "mine":
             pytest.skip("the data set of an extension")
-        found = command.get_command(None, name)
+        found = command.get_command(typer.Context(command), name)
         assert found is not None, f"colocam has no command {name}"
         command = found
     return command, rest

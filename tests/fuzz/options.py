@@ -98,5 +98,5 @@ def _parameters(command: str) -> list[Any]:
 
     group: Any = typer.main.get_command(app)
     for part in command.split():
-        group = group.get_command(None, part)
+        group = group.get_command(typer.Context(group), part)
     return [one for one in group.params if one.param_type_name == "option"]

@@ -21,13 +21,17 @@ HOST = "127.0.0.1:8620"
 
 
 class MovingBox:
-    """Stands in for a Localizer; its first box begins ``shift`` pixels from the left."""
+    """Stands in for a Localizer; its first box begins ``shift`` pixels from the left, a threshold moves it down."""
 
     tags = ("cat", "dog")
-    card = SimpleNamespace(size=32)
+    card = SimpleNamespace(size=32, presence="known")
 
-    def __init__(self, shift=5.0):
+    def __init__(self, shift=5.0, *, tag=None, presence=None, threshold=None):
         self.shift = shift
+        self.tag, self.presence, self.down = tag or "cat", presence or 0.0, 10 * (threshold or 0.0)
+
+    def with_options(self, **options):
+        return type(self)(self.shift, **options)
 
     def stream(self, frames, *, images, **_):  # noqa: ARG002 - as of a Localizer
         for frame in frames:
@@ -42,9 +46,9 @@ class MovingBox:
                 Localization(
                     frame=frame.index,
                     pts=frame.pts,
-                    tag="cat",
+                    tag=self.tag,
                     probability=0.9,
-                    box=Box(x, 6.0, x + 20, 30.0),
+                    box=Box(x, 6.0 + self.down, x + 20, 30.0) if self.presence <= 0.8 else None,
                     score=faint,
                     raw_map=heat,
                     track=0,

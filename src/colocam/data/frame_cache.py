@@ -5,7 +5,6 @@ after the other, ``.npy`` one row per frame (index, time, original size). The se
 it is incomplete.
 """
 
-import hashlib
 import json
 import shutil
 import threading
@@ -23,7 +22,7 @@ import numpy.typing as npt
 from colocam.errors import ColocamError
 from colocam.types import Clip, Image, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.digests import MEMORY, FileDigests
+from colocam.utils.digests import MEMORY, FileDigests, text_digest
 from colocam.utils.files import DAMAGED_ARRAY, atomic_path, explain_os_errors, publish
 from colocam.utils.locks import temporary_folder
 from colocam.utils.progress import progress, raise_if_stopped, say
@@ -262,7 +261,7 @@ def entry_key(clip: Clip, size: int, max_frames: int | None) -> str:
     """
     stamps = [] if clip.digest else [[_stamp(path) for path in clip.frames or (clip.path,)]]
     made_from = [clip.digest or str(clip.path.absolute()), clip.start, clip.end, size, max_frames, *stamps]
-    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:32]
+    return text_digest(json.dumps(made_from))[:32]
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

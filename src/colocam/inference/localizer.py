@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -128,6 +129,13 @@ class Localizer:
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
+
+    def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":
+        """The same model, opened once, with some other options."""
+        options: OptionKeywords = {**asdict(self.options), **changes}  # type: ignore[typeddict-item]
+        other = Localizer(self.network, self.card, segmenter=self.segmenter, **options)
+        other.source = self.source
+        return other
 
     @classmethod
     def load(

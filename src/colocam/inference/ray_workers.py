@@ -38,7 +38,8 @@ class Actor:
         """Do a task; see :func:`colocam.inference.engine.result_of`."""
         if self._problem:
             return {"do": "failed", "error": "ColocamError", "text": self._problem}
-        return attempt(_Elsewhere(task, self._pool.submit), None)  # type: ignore[arg-type]
+        answer = attempt(_Elsewhere(task, self._pool.submit), None)  # type: ignore[arg-type]
+        return {**answer, "passed": self.frames()}
 
     def close(self) -> None:
         """End the workers."""
@@ -121,6 +122,7 @@ class RayWorkers:
             with self._lock:
                 self._running[room] -= 1
             try:
+                self._passed(answer.result().get("passed", 0))
                 future.set_result(result_of(answer.result()))
             except ColocamError as error:
                 future.set_exception(error)

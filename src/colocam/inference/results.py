@@ -1,7 +1,6 @@
 """The results of ``colocam localize``: the task that writes a video's annotated copy and its localisation table."""
 
 import errno
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
@@ -16,6 +15,7 @@ from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, Localization, VideoFrame
+from colocam.utils.digests import text_digest
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import locked, temporary_folder
 from colocam.utils.prefetch import ahead
@@ -128,7 +128,7 @@ class WriteResults:
         except OSError as error:
             name = error.filename or self.job.source.name
             raise UnreadableError(f"cannot read {name}: {error.strerror}") from error
-        return hashlib.sha256(json.dumps([key, asdict(self.writing)], sort_keys=True).encode()).hexdigest()
+        return text_digest(json.dumps([key, asdict(self.writing)], sort_keys=True))
 
     def _write(self, worker: Worker, reader: VideoReader, written: Written) -> None:
         localizer, source, choice = worker.base, reader.source, self.writing.choice

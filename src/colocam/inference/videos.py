@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table_files import ForeignFileError, without_results
-from colocam.utils.digests import FileDigests
+from colocam.utils.digests import FileDigests, text_digest
 from colocam.utils.files import stored
 from colocam.utils.progress import Advance, progress, say
 from colocam.utils.tables import read_cells
@@ -233,14 +233,12 @@ def model_key(run: Path, settings: dict[str, Any], segmenter: Sequence[Path] = (
     digests = FileDigests()
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
     contents = [[digests.of_file(path) for path in files] for files in (model, segmenter)]
-    text = json.dumps([FORMAT, contents, settings], sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    return text_digest(json.dumps([FORMAT, contents, settings], sort_keys=True, default=str))
 
 
 def video_key(model: str, tag: str | None, content: str) -> str:
     """Key of the results of a video with a tag and the digest of its content; ``model`` is a :func:`model_key`."""
-    text = json.dumps([model, content, tag])
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    return text_digest(json.dumps([model, content, tag]))
 
 
 def source_digest(path: Path, digests: FileDigests) -> str:

@@ -6,7 +6,7 @@ import pickle
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from threading import Event
@@ -58,8 +58,7 @@ class Worker:
         if tag is None:
             return self.base
         if tag not in self._tagged:
-            options = {**asdict(self.base.options), "tag": tag}
-            self._tagged[tag] = Localizer(self.base.network, self.base.card, segmenter=self.base.segmenter, **options)
+            self._tagged[tag] = self.base.with_options(tag=tag)
         return self._tagged[tag]
 
 

@@ -19,9 +19,9 @@ from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from colocam.labels.formats.reading import unpacked
 from colocam.labels.table import TableRows, write_table
 from colocam.labels.table_files import file_name
-from colocam.serve.film_data import FilmIndex, FilmResults
+from colocam.serve.film_data import Film, FilmIndex, FilmResults
 from colocam.serve.guard import RefusalError
-from colocam.serve.library import Film, Library
+from colocam.serve.library import Library
 from colocam.serve.marks import BOX, CHECKED, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Action, Change, Marks
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8

@@ -24,10 +24,11 @@ from colocam.serve.corrected import (
     overlaps,
     write_corrected,
 )
+from colocam.serve.film_data import Film, FilmResults
 from colocam.serve.film_routes import ModelKey, OneFilm, Served, corners, model_of, receive
 from colocam.serve.guard import RefusalError
-from colocam.serve.lessons import ServedModel, title_of
-from colocam.serve.library import Film, Library
+from colocam.serve.lessons import title_of
+from colocam.serve.library import Library
 from colocam.serve.marks import Change
 from colocam.utils.files import atomic_path
 from colocam.utils.locks import temporary_folder
@@ -226,7 +227,7 @@ def models(library: Served) -> dict[str, Any]:
         {
             "key": one.key,
             "title": one.title,
-            "seen": sum(one.key in film.found for film in films),
+            "seen": sum(library.found(film, one) is not None for film in films),
             "problem": library.problems.get(one.key, ""),
         }
         for one in library.models.all()
@@ -247,14 +248,14 @@ def changes(library: Served, after: Annotated[str, Query(pattern=KEY)], before: 
     old, new = model_of(library, before), library.models.get(after)
     library.look(new)
     films = [film for film in library.films() if film.index is not None]
-    compared = [film for film in films if old.key in film.found and new.key in film.found]
-    moved = [one for film in compared for one in _moved(film, old, new)]
+    found = [(film, library.found(film, old), library.found(film, new)) for film in films]
+    compared = [(film, before, after) for film, before, after in found if before is not None and after is not None]
+    moved = [one for film, before, after in compared for one in _moved(film, before, after)]
     moved.sort(key=lambda one: one["overlap"])
     return {"films": len(films), "compared": len(compared), "moved": moved[:SHOWN]}
 
 
-def _moved(film: Film, old: ServedModel, new: ServedModel) -> list[dict[str, Any]]:
-    before, after = film.found[old.key], film.found[new.key]
+def _moved(film: Film, before: FilmResults, after: FilmResults) -> list[dict[str, Any]]:
     overlap = overlaps(before, after)
     return [
         {

@@ -6,9 +6,10 @@ construction, whatever the container, the rate or the codec of the video.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import cv2
 import numpy as np
@@ -24,7 +25,7 @@ from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table
 from colocam.temporal.cuts import CutFinder, colour_histograms
 from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
-from colocam.utils.files import atomic_path, publish
+from colocam.utils.files import atomic_path, publish, utf8
 from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
@@ -36,6 +37,8 @@ from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
 from colocam.video.writer import VideoWriter
 
+State = Literal["waiting", "reading", "read", "localising", "ready", "failed"]
+"""``read``: the frames are known, and the video waits for the model."""
 PROXY_SIDE = 1280
 """Most pixels along a side of the proxy."""
 PROXY_GOP = 12
@@ -202,13 +205,54 @@ class FilmResults(NamedTuple):
         return np.where(np.isnan(presence), np.isnan(self.rows.box[:, 0]), presence < ABSENT)
 
 
+@dataclass
+class Film:
+    """A video of the library.
+
+    Attributes:
+        id: stands for its content for ever.
+        name: unique in the library, as ``colocam localize`` names the results of the video, e.g. ``cat/01``.
+        path: on this machine; the page never sees it.
+        tag: class that the video carries, "" where it is unknown.
+        digest: of its content; "" before it was read.
+        state: how far it is, with the model and the settings in use.
+        done: share of the present state that is done, 0–1.
+        problem: why it failed, in one sentence.
+        index: its frames, once they are read.
+        results: what the model in use found with the settings in use, once it is done.
+        found: what each model found with each setting, by :meth:`Library.results_key`, as far as it is done.
+    """
+
+    id: str
+    name: str
+    path: Path
+    tag: str = ""
+    digest: str = ""
+    state: State = "waiting"
+    done: float = 0.0
+    problem: str = ""
+    index: FilmIndex | None = field(default=None, repr=False)
+    results: FilmResults | None = field(default=None, repr=False)
+    found: dict[str, FilmResults] = field(default_factory=dict, repr=False)
+
+    def offered(self, tags: Sequence[str]) -> str:
+        """The class among ``tags`` that the data or the nearest folder of this name say, "" where none does."""
+        return next((one for one in (self.tag, *self.path.parent.parts[::-1]) if one in tags), "")
+
+    @property
+    def file(self) -> str:
+        """The name with the ending of the file: what exports say in place of the path."""
+        ending = utf8(self.path.suffix)
+        return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
+
+
 def localize_film(
     localizer: Localizer,
     path: Path,
     table: Path,
     maps: Path,
     report: Callable[[int], None] = lambda _: None,
-    stopping: Event | None = None,
+    stopping: tuple[Event, ...] = (),
 ) -> None:
     """Localise in a video; write its table and heat maps.
 
@@ -218,7 +262,7 @@ def localize_film(
         table: the CSV file to write.
         maps: the file of heat maps to write.
         report: called with the number of frames that passed the network.
-        stopping: once set, this ends with an error and waits for no pass.
+        stopping: once one of them is set, this ends with an error and waits for no pass.
     """
     reported = 0
 
@@ -239,7 +283,7 @@ def localize_film(
             listed.write(objects[0])
             file.write(small_levels(objects[0].heatmap).tobytes())
 
-        localize_into(localizer, reader, ALL, write, passed=passed, stopping=(stopping,) if stopping else ())
+        localize_into(localizer, reader, ALL, write, passed=passed, stopping=stopping)
 
 
 def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:

@@ -7,17 +7,19 @@ from typing import Annotated, Any
 from urllib.parse import unquote
 
 import numpy as np
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi import Path as InPath
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse
 
 from colocam.serve.corrected import corrected_rows, rows_at
-from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, FilmIndex, FilmResults, outlines
+from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, Film, FilmIndex, FilmResults, outlines
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
-from colocam.serve.library import Film, Library
+from colocam.serve.library import Library
 from colocam.serve.marks import CHECKED, INTERPOLATED
+from colocam.serve.settings import Settings
 from colocam.types import Float64Array
 
 ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"})
@@ -37,6 +39,7 @@ async def _library(request: Request) -> Library:
 
 
 Served = Annotated[Library, Depends(_library)]
+ResultsKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}(-[0-9a-f]{12})?$")]
 ModelKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")]
 
 
@@ -53,13 +56,24 @@ OneFilm = Annotated[Film, Depends(_film)]
 Chosen = Annotated[ServedModel, Depends(model_of)]
 
 
-def _results(film: OneFilm, model: Chosen) -> FilmResults:
-    if (results := film.found.get(model.key)) is None:
+def _results(film: OneFilm, library: Served, model: Chosen) -> FilmResults:
+    if (results := library.found(film, model)) is None:
         raise RefusalError(404, NOT_DONE)
     return results
 
 
+def _kept(film: OneFilm, library: Served, model: Chosen, results: ResultsKey = None) -> bool:
+    """Whether browsers may keep an answer: results of a key never change, those in use may be others later."""
+    return results == library.results_key(film, model)
+
+
 Found = Annotated[FilmResults, Depends(_results)]
+Kept = Annotated[bool, Depends(_kept)]
+Tags = Annotated[
+    dict[Annotated[str, Field(pattern="^[0-9a-f]{24}$")], Annotated[str, Field(max_length=200)]],
+    Field(min_length=1, max_length=100_000),
+]
+"""Classes by ids of videos; "": the classifier finds the class."""
 Start = Annotated[int, Query(ge=0, le=1 << 32)]
 Count = Annotated[int, Query(ge=1, le=MAPS_AT_ONCE)]
 
@@ -68,6 +82,7 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
     """What the library shows of a video."""
     summary: dict[str, Any] = {"id": film.id, "name": film.name, "tag": film.tag, "state": film.state}
     summary |= {"done": round(film.done, 3), "problem": film.problem}
+    summary |= {"class": library.wanted(film).tag or "", "offered": film.offered(library.tags)}
     if film.index is not None:
         source = film.index.source
         seconds = float(film.index.pts[-1] - film.index.pts[0]) + 1 / float(source.fps)
@@ -125,9 +140,24 @@ def corners(box: list[float]) -> list[float] | None:
 
 @routes.get("/films")
 def list_films(library: Served) -> dict[str, Any]:
-    """All videos, the classes that the model knows, and how many videos of the command are still to be added."""
+    """All videos, the classes that the model knows, the settings, and how many videos are still to be added."""
     films = [film_summary(library, film) for film in library.films()]
-    return {"films": films, "tags": library.tags, "adding": library.adding}
+    settings = library.workspace.settings.model_dump()
+    return {"films": films, "tags": library.tags, "settings": settings, "adding": library.adding}
+
+
+@routes.post("/settings")
+def set_options(settings: Settings, library: Served) -> dict[str, Any]:
+    """Change the settings of all videos, which are localised again; corrections stay."""
+    library.set_options(settings)
+    return library.workspace.settings.model_dump()
+
+
+@routes.post("/tags")
+def set_tags(tags: Annotated[Tags, Body(embed=True)], library: Served) -> dict[str, Any]:
+    """Say which class videos show, by their ids; they are localised again, corrections stay."""
+    library.set_tags(tags)
+    return {"films": [film_summary(library, library.film(film)) for film in tags]}
 
 
 @routes.post("/films", status_code=201)
@@ -173,9 +203,10 @@ def show(film: OneFilm, library: Served, model: Chosen) -> JSONResponse:
     library.viewed = film.id  # its results are wanted first
     library.look_at(film, model)
     detail = {**film_summary(library, film), "classes": library.tags, "model": model.key}
+    detail["results_key"] = library.results_key(film, model)
     if film.index is not None:
         detail |= _frames(film.index)
-    if (found := film.found.get(model.key)) is not None:
+    if (found := library.found(film, model)) is not None:
         detail["results"] = _columns(found)
     return JSONResponse(detail)  # FastAPI would look at each number first
 
@@ -208,9 +239,9 @@ def proxy(film: OneFilm, library: Served) -> Response:
 
 
 @routes.get("/films/{film}/maps", response_class=Response)
-def maps(found: Found, start: Start, count: Count = 64, model: ModelKey = None) -> Response:
+def maps(found: Found, kept: Kept, start: Start, count: Count = 64) -> Response:
     """Heat maps of ``count`` rows from ``start``: 64 × 64 bytes each."""
-    return _levels(found.maps[start : start + count].tobytes(), model)
+    return _levels(found.maps[start : start + count].tobytes(), kept=kept)
 
 
 @routes.get("/films/{film}/cams", response_class=Response)
@@ -219,20 +250,19 @@ def cams(
     library: Served,
     chosen: Chosen,
     found: Found,
+    kept: Kept,
     start: Start,
     count: Annotated[int, Query(ge=1, le=32)] = 16,
-    model: ModelKey = None,
 ) -> Response:
     """LayerCAM of ``count`` rows from ``start``, for the class that was found: 64 × 64 bytes each."""
     frames, tags = found.rows.frame[start : start + count].tolist(), found.rows.tag[start : start + count]
     if not frames:
         raise RefusalError(404, f"{film.name} has no row {start}")
-    return _levels(library.cams.get(film.path, chosen.path, frames, tags), model)
+    return _levels(library.cams.get(film.path, chosen.path, frames, tags), kept=kept)
 
 
-def _levels(data: bytes, model: str | None) -> Response:
-    """Maps; what a named model found never changes, while the model in use may be another one later."""
-    return Response(data, media_type="application/octet-stream", headers=FOR_EVER if model else None)
+def _levels(data: bytes, *, kept: bool) -> Response:
+    return Response(data, media_type="application/octet-stream", headers=FOR_EVER if kept else None)
 
 
 @routes.get("/films/{film}/outlines")

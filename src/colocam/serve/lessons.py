@@ -57,6 +57,15 @@ class ServedModel(NamedTuple):
     path: Path
 
 
+def titles(runs: Sequence[Path]) -> list[str]:
+    """A title for each run: its name, or the last two parts of its path where others have the same name."""
+    names = [run.resolve().name for run in runs]
+    return [
+        name if names.count(name) == 1 else "/".join(run.resolve().parts[-2:])
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
 class ModelList:
     """Models in the order in which they were added; may be called from any thread.
 

@@ -3,18 +3,18 @@
 import queue
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, count
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.labels.table_files import file_name, unused
 from colocam.serve.film_data import (
+    Film,
     FilmIndex,
     FilmResults,
     index_film,
@@ -24,19 +24,18 @@ from colocam.serve.film_data import (
     save_index,
 )
 from colocam.serve.guard import RefusalError
-from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel
+from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
 from colocam.serve.marks import Marks, marks_of
+from colocam.serve.settings import Settings, Wanted, with_wanted
 from colocam.serve.stills import CamMaps, Stills
 from colocam.serve.store import EventStore, FilmRow, Workspace
 from colocam.utils.digests import MEMORY, FileDigests
-from colocam.utils.files import plain, utf8
+from colocam.utils.files import plain
 from colocam.utils.progress import say
 from colocam.video.description import read_made, read_source, write_source
 from colocam.video.images import images_of
 from colocam.video.input import VideoInput
 
-State = Literal["waiting", "reading", "read", "localising", "ready", "failed"]
-"""``read``: the frames are known, and the video waits for the model."""
 ID_DIGITS = 24
 """Hexadecimal digits of a video's digest that are its id."""
 SECONDS_TO_END = 2.0
@@ -46,56 +45,19 @@ RESULTS_VERSION = 2
 """Results of another version are computed again."""
 
 
-@dataclass
-class Film:
-    """A video of the library.
+class Running(NamedTuple):
+    """A video that is being localised, with which model and settings, and what ends that."""
 
-    Attributes:
-        id: stands for its content for ever.
-        name: unique in the library, as ``colocam localize`` names the results of the video, e.g. ``cat/01``.
-        path: on this machine; the page never sees it.
-        tag: class that the video carries, "" where it is unknown.
-        digest: of its content; "" before it was read.
-        state: how far it is, with the model in use.
-        done: share of the present state that is done, 0–1.
-        problem: why it failed, in one sentence.
-        index: its frames, once they are read.
-        results: what the model in use found, once it is done.
-        found: what each model found, by its key, as far as it is done.
-    """
-
-    id: str
-    name: str
-    path: Path
-    tag: str = ""
-    digest: str = ""
-    state: State = "waiting"
-    done: float = 0.0
-    problem: str = ""
-    index: FilmIndex | None = field(default=None, repr=False)
-    results: FilmResults | None = field(default=None, repr=False)
-    found: dict[str, FilmResults] = field(default_factory=dict, repr=False)
-
-    @property
-    def file(self) -> str:
-        """The name with the ending of the file: what exports say in place of the path."""
-        ending = utf8(self.path.suffix)
-        return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
-
-
-def titles(runs: Sequence[Path]) -> list[str]:
-    """A title for each run: its name, or the last two parts of its path where others have the same name."""
-    names = [run.resolve().name for run in runs]
-    return [
-        name if names.count(name) == 1 else "/".join(run.resolve().parts[-2:])
-        for name, run in zip(names, runs, strict=True)
-    ]
+    film: Film
+    model: ServedModel
+    key: str
+    outdated: threading.Event
 
 
 class Library:
     """All videos of a server; may be called from any thread.
 
-    Videos, orders and the model in use change under one lock. Nothing is read, computed or decoded while it is held.
+    All that changes does so under one lock. Nothing is read, computed or decoded while it is held.
 
     Args:
         workspace: the open folder.
@@ -142,6 +104,7 @@ class Library:
         self._order = count()
         self._stopping = threading.Event()
         self._ordered: set[tuple[str, str]] = set()
+        self._running: Running | None = None
         self._threads = [
             threading.Thread(target=self._read_films, name="read films", daemon=True),
             threading.Thread(target=self._localise_films, name="localise films", daemon=True),
@@ -250,12 +213,64 @@ class Library:
         with self._lock:
             self.active = model
             self.workspace.remember(model=model.key)
-            for film in self.films():
-                film.results = film.found.get(model.key)
-                if film.index is not None:
-                    film.state, film.done = ("read", 0.0) if film.results is None else ("ready", 1.0)
-                    if film.results is None:
-                        self._order_results(film, model)
+            self._show_results(self._films.values())
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Say which class videos show, by their ids; "": the classifier finds it. They are localised again.
+
+        Raises:
+            RefusalError: there is no such video, or the model in use does not know a class.
+        """
+        films = [self.film(film) for film in tags]
+        localizer = self.models.localizer(self.active)  # before the lock: it may have to be loaded
+        if unknown := {tag for tag in tags.values() if tag} - set(localizer.tags):
+            known = ", ".join(localizer.tags)
+            raise RefusalError(422, f"the model in use does not know the class {min(unknown)}: choose one of {known}")
+        with self._lock:
+            now = {**self.workspace.tags, **tags}
+            self.workspace.remember(tags={film: tag for film, tag in now.items() if tag})
+            self._show_results(films)
+
+    def set_options(self, settings: Settings) -> None:
+        """Change the settings of all videos; they are localised again.
+
+        Raises:
+            RefusalError: the model in use cannot be used with them.
+        """
+        localizer = self.models.localizer(self.active)  # before the lock: it may have to be loaded
+        if settings.presence is not None and localizer.card.presence is None:
+            raise RefusalError(422, "the model in use does not know presence: leave presence empty, or train again")
+        with self._lock:
+            self.workspace.remember(settings=settings)
+            self._show_results(self._films.values())
+
+    def _show_results(self, films: Iterable[Film]) -> None:
+        """Show what the model in use found with the settings in use; order what is not there yet."""
+        with self._lock:
+            if (running := self._running) and running.key != self.results_key(running.film, running.model):
+                running.outdated.set()
+            for film in films:
+                film.results = self.found(film, self.active)
+                if film.index is None:
+                    continue
+                film.state, film.done = ("read", 0.0) if film.results is None else ("ready", 1.0)
+                if film.results is None:
+                    self._order_results(film, self.active)
+                for model in self.beside:
+                    self.look_at(film, model)
+
+    def wanted(self, film: Film) -> Wanted:
+        """The settings in use for a video."""
+        with self._lock:
+            return self.workspace.settings.of(self.workspace.tags.get(film.id, ""))
+
+    def results_key(self, film: Film, model: ServedModel) -> str:
+        """Stands for what a model finds in a video with the settings in use."""
+        return self.wanted(film).key(model.key)
+
+    def found(self, film: Film, model: ServedModel) -> FilmResults | None:
+        """What a model found in a video with the settings in use; None: it is not done."""
+        return film.found.get(self.results_key(film, model))
 
     def look(self, model: ServedModel) -> None:
         """Localise with a model that is not in use, after all that is; asked for once."""
@@ -265,7 +280,7 @@ class Library:
     def look_at(self, film: Film, model: ServedModel) -> None:
         """Localise in one video with a model that is not in use; asked for once."""
         with self._lock:
-            if film.index is not None and (film.id, model.key) not in self._ordered:
+            if film.index is not None and (film.id, self.results_key(film, model)) not in self._ordered:
                 self._order_results(film, model)
 
     def _learnt(self, path: Path, title: str) -> None:
@@ -280,7 +295,7 @@ class Library:
 
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
-            self._ordered.add((film.id, model.key))
+            self._ordered.add((film.id, self.results_key(film, model)))
             rank = 2 if model != self.active else 0 if film.id == self.viewed else 1
             self._to_localise.put((rank, next(self._order), film, model))
 
@@ -291,7 +306,7 @@ class Library:
                 return
         try:
             work()
-        except InterruptedRunError:  # the server ends
+        except InterruptedRunError:  # the server ends, or other settings were chosen and ordered
             return
         except (ColocamError, OSError) as error:
             problem = str(error)
@@ -340,28 +355,44 @@ class Library:
             self._try(film, partial(self._localise, film, model), None if model == self.active else model)
 
     def _localise(self, film: Film, model: ServedModel) -> None:
+        """Localise with the settings in use now, whichever were in use when this was ordered."""
         assert film.index is not None
-        results = film.found.get(model.key) or self._results(film, film.index, model)
         with self._lock:
-            film.found = {**film.found, model.key: results}  # a new one: others may be going through the old one
-            if model == self.active:
+            wanted = self.wanted(film)
+            key = wanted.key(model.key)
+            self._running = running = Running(film, model, key, threading.Event())
+        try:
+            results = film.found.get(key) or self._results(film.index, wanted, running)
+        except InterruptedRunError:
+            self._ordered.discard((film.id, key))
+            raise
+        finally:
+            self._running = None
+        with self._lock:
+            film.found = {**film.found, key: results}  # a new one: others may be going through the old one
+            if self._in_use(running):
                 film.results, film.state, film.done = results, "ready", 1.0
 
-    def _results(self, film: Film, index: FilmIndex, model: ServedModel) -> FilmResults:
+    def _in_use(self, running: Running) -> bool:
+        return running.model == self.active and running.key == self.results_key(running.film, running.model)
+
+    def _results(self, index: FilmIndex, wanted: Wanted, running: Running) -> FilmResults:
+        film, model, key, outdated = running
         localizer = self.models.localizer(model)
         with self._lock:
             self._tags[model.key] = list(localizer.tags)
-        table, maps = (self.workspace.film(film.id, f"{model.key}.{ending}") for ending in ("csv", "maps"))
-        made = f"{RESULTS_VERSION} {model.key} {film.digest}"
+        table, maps = (self.workspace.film(film.id, f"{key}.{ending}") for ending in ("csv", "maps"))
+        made = f"{RESULTS_VERSION} {key} {film.digest}"
         if not (table.is_file() and maps.is_file() and read_made(table) == made):
             frames = len(index.frames)
 
             def report(done: int) -> None:
                 with self._lock:
-                    if model == self.active:
+                    if self._in_use(running):
                         film.state, film.done = "localising", min(1.0, done / frames)
 
-            localize_film(localizer, film.path, table, maps, report, self._stopping)
+            tuned = with_wanted(localizer, wanted)
+            localize_film(tuned, film.path, table, maps, report, (self._stopping, outdated))
             write_source(table, index.source, made)
         results = load_results(table, maps, index.source)
         if results.rows.frame.tolist() != index.frames.tolist():

@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from colocam.errors import ColocamError, first_line
 from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Change, History, history_of
+from colocam.serve.settings import Settings
 from colocam.utils.files import explain_os_errors, parse_json, publish
 from colocam.utils.locks import locked
 from colocam.utils.progress import say
@@ -57,6 +58,8 @@ class Workspace(BaseModel):
         token: secret that everything needs; it stays the same, so that a page survives a restart of the server.
         port: port of the last start; 0: never started.
         model: key of the model in use; "": that of the command.
+        settings: of all videos.
+        tags: class that a person set for a video, by its id.
     """
 
     root: Annotated[Path, Field(exclude=True)]
@@ -64,6 +67,8 @@ class Workspace(BaseModel):
     token: str = Field(default_factory=partial(secrets.token_urlsafe, 24), min_length=16)
     port: int = 0
     model: str = ""
+    settings: Settings = Settings()
+    tags: dict[str, str] = {}
 
     @property
     def database(self) -> Path:
@@ -84,10 +89,19 @@ class Workspace(BaseModel):
         """A file that was computed from a video."""
         return self.root / "films" / f"{film}.{ending}"
 
-    def remember(self, *, port: int | None = None, model: str | None = None) -> None:
-        """Store the port, or the key of the model in use, for the next start."""
+    def remember(
+        self,
+        *,
+        port: int | None = None,
+        model: str | None = None,
+        settings: Settings | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> None:
+        """Store what is given for the next start."""
         self.port = self.port if port is None else port
         self.model = self.model if model is None else model
+        self.settings = self.settings if settings is None else settings
+        self.tags = self.tags if tags is None else tags
         draft = self.root / f".{MARKER}"
         # Nobody else may read the token, not even while it is being written.
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:

@@ -31,6 +31,11 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def text_digest(text: str) -> str:
+    """SHA-256 of a text; what is no character, as in odd file names, is escaped."""
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
 class FileDigests:
     """Digests of files and of folders of images; a memory of them on disk is optional.
 

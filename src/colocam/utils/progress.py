@@ -25,7 +25,7 @@ HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _muted = False
 
 Advance = Callable[..., None]
-"""``advance(steps=1, note="")``: report that ``steps`` more are done, with a short remark such as the current loss."""
+"""``advance(steps=1, note="")``: report, in any thread, that ``steps`` more are done, with a short remark."""
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_LEAVE = 1.0
 """For the present pass to end by itself."""
@@ -107,11 +107,12 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
 @contextmanager
 def _lines(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
     """One plain line every few seconds, for logs and pipes, also while nothing advances, and one at the end."""
-    count, remark, began, over = done, "", time.monotonic(), Event()
+    count, remark, began, over, one_at_a_time = done, "", time.monotonic(), Event(), Lock()
 
     def advance(steps: int = 1, note: str = "") -> None:
         nonlocal count, remark
-        count, remark = count + steps, note or remark
+        with one_at_a_time:
+            count, remark = count + steps, note or remark
 
     def show() -> None:
         elapsed = max(time.monotonic() - began, 1e-9)

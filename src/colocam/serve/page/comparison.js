@@ -42,7 +42,8 @@ export class Comparison {
   async use(key, mode) {
     clearInterval(this.timer);
     Object.assign(this, { key, mode, flipped: false });
-    if (this.other?.model !== key) this.other = null;
+    const settings = (one) => one?.results_key.slice(16); // after the key of the model
+    if (this.other?.model !== key || settings(this.other) !== settings(this.view.film)) this.other = null;
     this.show();
     this.changed();
     if (mode === "off" || !key) return;

@@ -11,6 +11,7 @@ import { Layers } from "./layers.js";
 import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lowerBound, marksOf } from "./marks.js";
 import { Overlay, clipped, moved } from "./overlay.js";
 import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
+import { askTags } from "./options.js";
 import { Player } from "./player.js";
 import { askBox, askClass, askConflict, askFrame, askTrack } from "./questions.js";
 import { Saving } from "./saving.js";
@@ -55,12 +56,13 @@ export class FilmView {
     if (film.state !== "ready") this.poll();
   }
 
-  // Another model may be in use now: its results replace those that are shown, once they are there.
+  // Another model or other settings may be in use now: its results replace those that are shown, once they are there.
   async renew() {
-    const { model } = this.film, now = await getJson(`/api/films/${this.film.id}`);
-    if (this.closed || now.model === model) return;
+    const before = this.film.results_key, now = await getJson(`/api/films/${this.film.id}`);
+    if (this.closed || now.results_key === before) return;
     Object.assign(this.film, now);
     this.parts.showState(this.film);
+    if (this.comparison.mode !== "off") this.comparison.use(this.comparison.key, this.comparison.mode);
     await this.poll();
     this.comparison.refresh();
   }
@@ -339,6 +341,7 @@ export class FilmView {
       library: () => { location.hash = ""; },
       help: () => showKeys(),
       import: () => importDialog(this.film, this.saving),
+      videoClass: () => askTags([this.film], this.parts.classes(), () => this.renew().catch((error) => tell(error.message))),
       first: () => this.go(0),
       last: () => this.go(length - 1),
     };

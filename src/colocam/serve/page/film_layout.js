@@ -52,7 +52,7 @@ export function layoutOf(view, film, on) {
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
-        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), undo, redo),
+        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), button("Video’s class…", "videoClass", "", "Set the class that the whole video shows, and localise again"), undo, redo),
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),

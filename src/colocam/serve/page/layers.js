@@ -64,7 +64,7 @@ class Maps {
 export class Layers {
   // arrived() is called when something new can be drawn, problem(error) when a layer cannot be had.
   constructor(film, told) {
-    const { length } = film.frame, path = (what, start, count) => `/api/films/${film.id}/${what}?start=${start}&count=${count}&model=${film.model}`;
+    const { length } = film.frame, path = (what, start, count) => `/api/films/${film.id}/${what}?start=${start}&count=${count}&model=${film.model}&results=${film.results_key}`;
     const maps = (what, size) => new Maps(film.map_side, new Blocks(size, length, { get: (start, count) => getBytes(path(what, start, count)), ...told }));
     this.heat = maps("maps", 64);
     this.cam = maps("cams", 16); // each takes a pass of the classifier

@@ -2,6 +2,7 @@
 
 import { getJson, remove, upload } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
+import { askSettings, askTags } from "./options.js";
 
 const REFRESH = 1500;
 const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "localising", ready: "ready", failed: "cannot be shown" };
@@ -23,8 +24,33 @@ export function openLibrary(view) {
   const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
   const find = make("input", { type: "search", id: "find", placeholder: "name or class", "aria-label": "Show only videos whose name or class contains this" });
   const which = make("select", { id: "which", "aria-label": "Which videos" }, ...Object.keys(WHICH).map((words) => make("option", {}, words)));
-  const cards = new Map();
-  let timer = null, closed = false, films = [], adding = 0;
+  const cards = new Map(), selected = new Set(); // ids of videos that are shown
+  const all = make("input", { type: "checkbox", id: "select-all", onchange: () => { for (const film of shown) mark(film.id, all.checked); showSelection(); } });
+  const many = make("span", { class: "dim", "aria-live": "polite" });
+  const setClass = make("button", { type: "button", title: "Set the class of the selected videos", onclick: () => askTags(shown.filter((film) => selected.has(film.id)), tags, refresh) }, "Class…");
+  const options = make("button", { type: "button", title: "Presence and threshold of all videos", onclick: () => askSettings(settings, refresh) }, "Settings…");
+  let timer = null, closed = false, films = [], adding = 0, tags = [], settings = {}, shown = [], last = null;
+
+  function mark(id, on) {
+    if (on) selected.add(id); else selected.delete(id);
+    const box = cards.get(id)?.querySelector(".select");
+    if (box) box.checked = on;
+  }
+
+  // With Shift, all videos from the last one that was selected or not up to this one become as this one.
+  function select(id, on, shift) {
+    const [from, to] = [shown.findIndex((film) => film.id === last), shown.findIndex((film) => film.id === id)].sort((a, b) => a - b);
+    for (const film of shift && from >= 0 ? shown.slice(from, to + 1) : [{ id }]) mark(film.id, on);
+    last = id;
+    showSelection();
+  }
+
+  function showSelection() {
+    all.checked = shown.length > 0 && selected.size === shown.length;
+    all.indeterminate = selected.size > 0 && !all.checked;
+    many.textContent = selected.size ? `${selected.size} selected` : "";
+    setClass.disabled = !selected.size;
+  }
 
   const drop = (event) => {
     event.preventDefault();
@@ -57,7 +83,7 @@ export function openLibrary(view) {
     clearTimeout(timer);
     let quiet = false;
     try {
-      ({ films, adding } = await getJson("/api/films"));
+      ({ films, adding, tags, settings } = await getJson("/api/films"));
       quiet = !adding && films.every((film) => ["ready", "failed"].includes(film.state));
       show();
     } catch (error) {
@@ -69,8 +95,10 @@ export function openLibrary(view) {
   function show() {
     if (closed) return;
     const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
-    const words = find.value.trim().toLowerCase(), matches = (film) => `${film.name} ${film.tag} ${film.found || ""}`.toLowerCase().includes(words);
+    const words = find.value.trim().toLowerCase(), matches = (film) => `${film.name} ${film.class || film.tag} ${film.found || ""}`.toLowerCase().includes(words);
     const sorted = films.filter((film) => matches(film) && WHICH[which.value](film)).sort(order);
+    shown = sorted;
+    for (const id of selected) if (!shown.some((film) => film.id === id)) mark(id, false); // nobody changes what is not seen
     const part = sorted.length < films.length ? `${sorted.length} of ` : "";
     count.textContent = `${part}${films.length === 1 ? "1 video" : `${films.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
     for (const id of cards.keys()) if (!films.some((film) => film.id === id)) { cards.get(id).remove(); cards.delete(id); }
@@ -78,18 +106,20 @@ export function openLibrary(view) {
       const text = JSON.stringify(film);
       let card = cards.get(film.id);
       if (!card || card.dataset.text !== text) {
-        const fresh = cardOf(film, askRemove);
+        const fresh = cardOf(film, { askRemove, select, on: selected.has(film.id) });
         fresh.dataset.text = text;
-        const focused = card?.contains(document.activeElement);
+        const focused = card?.contains(document.activeElement) && (document.activeElement.matches(".select") ? ".select" : "a");
         card?.replaceWith(fresh);
         card = fresh;
         cards.set(film.id, card);
-        if (focused) card.querySelector("a")?.focus();
+        if (focused) card.querySelector(focused)?.focus();
       }
     }
     const wanted = sorted.map((film) => cards.get(film.id));
     if (list.children.length !== wanted.length || wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
     empty.hidden = films.length + adding > 0;
+    chosen.hidden = !films.length;
+    showSelection();
   }
 
   function askRemove(film) {
@@ -106,24 +136,31 @@ export function openLibrary(view) {
   for (const one of [sort, which]) one.addEventListener("change", show);
   find.addEventListener("input", show);
   const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
+  const chosen = make("div", { class: "row chosen" }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
-    uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
+    chosen, uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
   return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
 }
 
-function cardOf(film, askRemove) {
+function cardOf(film, { askRemove, select, on }) {
   const ready = film.state !== "waiting" && film.state !== "failed";
   const image = film.frames ? make("img", { src: `/api/films/${film.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
-  const facts = [film.tag || film.found, film.seconds && duration(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
+  const facts = [film.class ? `${film.class} (set)` : film.tag || film.found, film.seconds && duration(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
   const state = film.state === "ready" ? doubtBar(film)
     : film.state === "failed" ? make("p", { class: "problem" }, film.problem)
       : make("div", { class: "working" }, make("span", {}, `${WORDS[film.state]} ${["waiting", "read"].includes(film.state) ? "" : percent(film.done)}`), make("progress", { max: "1", value: String(film.done), "aria-label": WORDS[film.state] }));
   const title = make("span", { class: "name", title: film.name }, film.name);
-  return make("li", { class: `film ${film.state}` },
-    make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null },
+  const box = make("input", { type: "checkbox", class: "select", checked: on, "aria-label": `Select ${film.name}`, title: "Select; with Shift up to here", onclick: (event) => select(film.id, box.checked, event.shiftKey) });
+  const toggled = (event) => {
+    if (!event.shiftKey) return;
+    event.preventDefault(); // it would open a window
+    select(film.id, !box.checked, true);
+  };
+  return make("li", { class: `film ${film.state}` }, box,
+    make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null, onclick: toggled },
       make("div", { class: "image" }, image, film.box && boxOver(film), allChecked(film) && make("span", { class: "badge" }, "all checked")),
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));

@@ -1,6 +1,5 @@
 """Corrected frames for learning: find their videos, read their frames, weigh them, and hold some videos out."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from colocam.labels.corrections import Correction
 from colocam.labels.imported import LeftOut
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
-from colocam.utils.digests import FileDigests
+from colocam.utils.digests import FileDigests, text_digest
 from colocam.utils.locks import temporary_folder
 from colocam.video.frame_choice import evenly
 from colocam.video.images import images_of
@@ -239,7 +238,7 @@ def _cached(run: Run, wanted: dict[Clip, set[int]], left_out: LeftOut) -> list[C
 def _read_frames(clip: Clip, frames: set[int], folder: Path, size: int) -> CachedClip | None:
     """Read some frames and their neighbours into the cache; None where the file cannot be read."""
     wanted = frames | {frame + sign * away for frame in frames for away in MATES for sign in (-1, 1)}
-    digest = hashlib.sha256(repr(sorted(frames)).encode()).hexdigest()[:16]
+    digest = text_digest(repr(sorted(frames)))[:16]
     key = f"{entry_key(clip, size, None)[:16]}{digest}"
     if (entry := load_entry(clip, folder, key, size)) is not None:
         return entry
@@ -280,7 +279,7 @@ def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set
     chosen = names & history.held_out
     free = names - chosen - history.learnt
     count = max(round(HELD_OUT * len(names)), 1) if len(names) > 1 else 0
-    order = sorted(free, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    order = sorted(free, key=text_digest)
     return chosen | set(order[: max(count - len(chosen), 0)])
 
 

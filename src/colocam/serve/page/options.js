@@ -1,0 +1,48 @@
+// What a person sets for videos: their class, and the settings of the library. They are localised again; corrections stay.
+
+import { postJson } from "./api.js";
+import { dialog, make } from "./dom.js";
+
+const FOUND = "", FOLDERS = "folders"; // values of the first choices; classes have the prefix "="
+const AGAIN = "The videos are localised again, unless that was done before. Corrections stay.";
+
+// Ask, send what the form says, and say inside the dialog what was refused.
+function ask(title, words, fields, { path, body, done }) {
+  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const submit = async (event) => {
+    event.preventDefault();
+    try {
+      await postJson(path, body());
+      box.close();
+      done();
+    } catch (error) {
+      problem.textContent = error.message;
+      problem.hidden = false;
+    }
+  };
+  const box = dialog(title, make("p", { class: "dim" }, words), make("form", { method: "dialog", onsubmit: submit }, make("div", { class: "fields" }, ...fields), problem,
+    make("div", { class: "row" }, make("button", { class: "primary" }, "Apply"), make("button", { type: "button", onclick: () => box.close() }, "Cancel"))));
+  box.querySelector("select, input").focus();
+}
+
+// The class that videos show. Their folders and the model's classes are offered.
+export function askTags(films, classes, done) {
+  const offered = films.filter((film) => film.offered), names = [...new Set(offered.map((film) => film.offered))].sort();
+  const same = new Set(films.map((film) => film.class)).size === 1 ? films[0].class : null;
+  const choices = [[FOUND, "found by the model"], ...(offered.length ? [[FOLDERS, `as in their folders: ${names.join(", ")}`]] : []), ...classes.map((name) => [`=${name}`, name])];
+  const wanted = same ? `=${same}` : same === null || !offered.length ? FOUND : FOLDERS;
+  const select = make("select", { id: "video-class" }, ...choices.map(([value, text]) => make("option", { value, selected: value === wanted }, text)));
+  const tagOf = (film) => (select.value === FOLDERS ? film.offered || film.class : select.value.slice(1));
+  const title = films.length === 1 ? `Class of ${films[0].name}` : `Class of ${films.length} videos`;
+  const body = () => ({ tags: Object.fromEntries(films.map((film) => [film.id, tagOf(film)])) });
+  ask(title, `${classes.length ? "" : "The model is not loaded yet, so its classes are not known. "}${AGAIN}`, [make("label", { for: "video-class" }, "Class"), select], { path: "/api/tags", body, done });
+}
+
+export function askSettings(settings, done) {
+  const field = (name, empty) => make("input", { type: "number", id: `setting-${name}`, min: "0", max: "1", step: "any", placeholder: empty, value: settings[name] === null ? "" : String(settings[name]) });
+  const presence = field("presence", "all boxes"), threshold = field("threshold", "of the model");
+  const number = (input) => (input.value === "" ? null : Number(input.value));
+  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold];
+  const body = () => ({ presence: number(presence), threshold: number(threshold) });
+  ask("Settings of all videos", `An empty field means the default. ${AGAIN}`, fields, { path: "/api/settings", body, done });
+}

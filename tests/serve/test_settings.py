@@ -1,0 +1,198 @@
+"""Classes of videos and settings of the library: what they change is localised again, and corrections stay."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from served_page import ServedPage, listening
+
+NONE = {"kind": "none", "start": 3, "stop": 4}
+
+
+@pytest.fixture
+def three(serving, make_video, tmp_path):
+    """Videos cat/one, dog/two and three, ready."""
+    paths = [tmp_path / "videos" / name for name in ("cat/one.mp4", "dog/two.mp4", "three.mp4")]
+    for at, path in enumerate(paths):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        make_video(path, 8 + at)
+    films = [(path, path.relative_to(tmp_path / "videos").with_suffix("").as_posix()) for path in paths]
+    with serving(tmp_path / "page", films) as server:
+        server.ids = [film.id for film in server.library.films()]
+        server.tables = lambda: len(list((tmp_path / "page" / "films").glob("*.maps")))
+        yield server
+
+
+def cards(server):
+    return server.client.get("/api/films").json()["films"]
+
+
+def boxes(server, film):
+    return server.client.get(f"/api/films/{film}").json()["results"]["box"]
+
+
+def test_the_class_of_a_video_is_offered_set_and_taken_back(three, wait_until_done):
+    assert [(card["offered"], card["class"]) for card in cards(three)] == [("cat", ""), ("dog", ""), ("", "")]
+    change = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [NONE]}}
+    assert three.client.post(f"/api/films/{three.ids[1]}/history", json=change).status_code == 200
+    answer = three.client.post("/api/tags", json={"tags": {three.ids[1]: "dog", three.ids[2]: "dog"}})
+    assert [card["class"] for card in answer.json()["films"]] == ["dog", "dog"]
+    wait_until_done(three.library)
+    assert [(card["class"], card["found"]) for card in cards(three)] == [("", "cat"), ("dog", "dog"), ("dog", "dog")]
+    assert cards(three)[1]["checked"] > 0  # what a person said stays
+    assert three.tables() == 5
+    first = three.client.post("/api/tags", json={"tags": {three.ids[1]: ""}}).json()["films"][0]
+    assert (first["state"], first["found"]) == ("ready", "cat")  # at once: it is stored
+    assert three.tables() == 5
+
+
+def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
+    film = three.ids[0]
+    before, key = boxes(three, film), three.client.get(f"/api/films/{film}").json()["results_key"]
+    assert three.client.get("/api/films").json()["settings"] == {"presence": None, "threshold": None}
+    assert three.client.post("/api/settings", json={"threshold": 0.4}).json() == {"presence": None, "threshold": 0.4}
+    wait_until_done(three.library)
+    assert [box[1] for box in boxes(three, film)] == [10] * 8
+    maps = f"/api/films/{film}/maps?start=0&results="
+    assert "immutable" not in three.client.get(maps + key).headers.get("cache-control", "")
+    now = three.client.get(f"/api/films/{film}").json()["results_key"]
+    assert now != key
+    assert "immutable" in three.client.get(maps + now).headers["cache-control"]
+    three.client.post("/api/settings", json={"presence": 0.9})
+    wait_until_done(three.library)
+    assert boxes(three, film) == [None] * 8
+    three.client.post("/api/settings", json={})
+    assert all(card["state"] == "ready" for card in cards(three))
+    assert boxes(three, film) == before
+    assert three.tables() == 9
+
+
+def test_classes_and_settings_are_remembered_and_not_computed_again(serving, make_video, moving_box, tmp_path):
+    film = make_video(tmp_path / "film.mp4", 6)
+    with serving(tmp_path / "page", [film]) as server:
+        key = server.library.films()[0].id
+        server.client.post("/api/tags", json={"tags": {key: "dog"}})
+        server.client.post("/api/settings", json={"threshold": 0.2})
+        while server.library.films()[0].state != "ready":
+            time.sleep(0.01)
+
+    class Idle(moving_box):
+        def stream(self, *_args, **_how):
+            raise AssertionError("what is stored is computed again")
+
+    with serving(tmp_path / "page", model=Idle) as server:
+        (card,) = cards(server)
+        assert (card["state"], card["class"], card["found"]) == ("ready", "dog", "dog")
+        assert boxes(server, key)[0] == [5, 8, 25, 30]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("tags", {"tags": {"0" * 24: "cat"}}, 404, "no video of this id"),
+        ("tags", {"tags": {}}, 422, ""),
+        ("settings", {"presence": 1.5}, 422, "presence"),
+        ("settings", {"treshold": 0.5}, 422, "treshold"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(served, path, body, status, words):
+    answer = served.client.post(f"/api/{path}", json=body)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]
+    assert json.loads((served.workspace.root / "colocam-serve.json").read_text())["tags"] == {}
+
+
+def test_what_the_model_cannot_do_is_refused_and_of_another_model_left_out(
+    serving, make_video, moving_box, tmp_path, wait_until_done
+):
+    class Other(moving_box):
+        tags = ("horse",)
+        card = type("Card", (), {"size": 32, "presence": None})
+
+    beside = tmp_path / "other.onnx"
+    beside.write_bytes(b"another model")
+    load = {"model.onnx": moving_box, "other.onnx": lambda: Other(17.0)}
+    film = make_video(tmp_path / "film.mp4", 6)
+    with serving(tmp_path / "page", [film], beside=[beside], load=lambda path: load[path.name]()) as server:
+        film = server.library.films()[0]
+        refused = server.client.post("/api/tags", json={"tags": {film.id: "horse"}})
+        assert refused.status_code == 422
+        assert refused.json()["error"].endswith("does not know the class horse: choose one of cat, dog")
+        server.client.post("/api/tags", json={"tags": {film.id: "dog"}})
+        server.client.post("/api/settings", json={"presence": 0.5})
+        server.client.post("/api/models", json={"key": server.library.beside[0].key})
+        wait_until_done(server.library)
+        assert film.state == "ready"
+        refused = server.client.post("/api/settings", json={"presence": 0.5})
+        assert (refused.status_code, "does not know presence" in refused.json()["error"]) == (422, True)
+
+
+def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(serving, make_video, moving_box, tmp_path):
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow(moving_box):
+        def stream(self, frames, *, images, stopping, **_):
+            if self.tag == "dog":
+                yield from super().stream(frames, images=images)
+                return
+            yield from self.until(stopping)
+
+        def until(self, stopping):
+            begun.set()
+            while not any(one.is_set() for one in stopping):
+                time.sleep(0.01)
+            ended.set()
+            return iter(())
+
+    first = make_video(tmp_path / "first.mp4", 4)
+    with serving(tmp_path / "page", model=Slow) as server:
+        film = server.library.add(first)
+        assert begun.wait(60)
+        server.client.post("/api/tags", json={"tags": {film.id: "dog"}})
+        assert ended.wait(60)
+        end = time.monotonic() + 60
+        while film.state != "ready":
+            assert time.monotonic() < end, film
+            time.sleep(0.01)
+        assert set(film.results.rows.tag) == {"dog"}
+
+
+def test_select_videos_and_set_their_class_in_the_browser(page, three):
+    with listening(three) as address:
+        opened = ServedPage(page, address, three.workspace.token)
+        opened.until("document.querySelectorAll('.film.ready').length === 3")
+        page.select_option("#sort", "added")
+        page.get_by_label("Select cat/one").focus()  # by keys alone
+        opened.press("Space")
+        assert "1 selected" in page.locator(".chosen").inner_text()
+        page.get_by_label("Select three").click(modifiers=["Shift"])
+        assert "3 selected" in page.locator(".chosen").inner_text()
+        page.locator(".film .open").nth(2).click(modifiers=["Shift"])
+        assert "2 selected" in page.locator(".chosen").inner_text()
+        opened.click("Class…")
+        assert "Class of 2 videos" in opened.dialog()
+        assert page.locator("#video-class option").all_inner_texts() == [
+            "found by the model",
+            "as in their folders: cat, dog",
+            "cat",
+            "dog",
+        ]
+        page.select_option("#video-class", "folders")
+        opened.click("Apply")
+        opened.until(
+            "document.querySelectorAll('.film.ready').length === 3 && document.body.innerText.includes('dog (set)')"
+        )
+        assert [card["class"] for card in cards(three)] == ["cat", "dog", ""]
+        # Settings of all videos count in the video that is opened, and its class can be set there too.
+        opened.click("Settings…")
+        page.fill("#setting-threshold", "0.4")
+        opened.press("Enter")
+        opened.until("!document.querySelector('dialog')")
+        opened.open(three.ids[1])
+        opened.until_box(5, 10, 25, 30)
+        opened.click("Video’s class…")
+        page.select_option("#video-class", "=cat")
+        opened.click("Apply")
+        opened.until("window.colocam.film.class === 'cat' && window.colocam.seen().tag === 'cat'")

@@ -1,0 +1,79 @@
+"""Results that several pages state: the same figures as in ``docs/results.yaml``."""
+
+import re
+
+import pytest
+import yaml
+
+from doc_pages import ROOT, name_of, prose
+
+RESULTS = yaml.safe_load((ROOT / "docs" / "results.yaml").read_text(encoding="utf-8"))
+FIELDS = {"what", "values", "data", "command", "seeds", "date", "device", "commit", "page"}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").rglob("*.md"))]
+MARKER = re.compile(r"<!--=([\w-]+)-->")
+VALUE = r"\d+\.\d ± \d+\.\d"
+WORDS = r"\b\d+ of \d+(?= frames)"
+
+
+def faults(text: str, results: dict) -> list[str]:
+    """What a page states otherwise than the results, and figures that no marker explains."""
+    found = []
+    for line in prose(text).splitlines():
+        before, *marked = MARKER.split(line)
+        found += [f"no marker: {figure}" for figure in re.findall(f"{VALUE}|{WORDS}", before)]
+        for name, stated in zip(marked[::2], marked[1::2], strict=True):
+            result = results.get(name, {"values": []})
+            values, words = re.findall(VALUE, stated), re.findall(WORDS, stated)
+            if not values and not words:
+                found.append(f"{name}: no figure after the marker")
+            if values != result["values"][: len(values)] or {*words} - {result.get("words")}:
+                found.append(f"{name}: {', '.join(values + words)}")
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pages_state_the_results(page):
+    assert faults(page.read_text(encoding="utf-8"), RESULTS) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("| <!--=a-->3 of 4 frames | 75.5 ± 0.8 |", []),
+        ("<!--=a-->**75.5 ± 0.8** | **77.0 ± 1.0** and <!--=b-->50.0 ± 0.1", []),
+        ("right in 75.5 ± 0.8 %", ["no marker: 75.5 ± 0.8"]),
+        ("right in 4 of 5 frames", ["no marker: 4 of 5"]),
+        ("<!--=a-->75.6 ± 0.8", ["a: 75.6 ± 0.8"]),
+        ("<!--=a-->4 of 5 frames", ["a: 4 of 5"]),
+        ("<!--=a-->77.0 ± 1.0", ["a: 77.0 ± 1.0"]),
+        ("<!--=b-->1 of 2 frames", ["b: 1 of 2"]),
+        ("<!--=a-->three quarters", ["a: no figure after the marker"]),
+        ("<!--=c-->75.5 ± 0.8", ["c: 75.5 ± 0.8"]),
+    ],
+)
+def test_other_figures_are_found(line, fault):
+    results = {"a": {"values": ["75.5 ± 0.8", "77.0 ± 1.0"], "words": "3 of 4"}, "b": {"values": ["50.0 ± 0.1"]}}
+    assert faults(line, results) == fault
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_can_be_repeated_and_are_used(name):
+    result = RESULTS[name]
+    assert FIELDS - {*result} == set()
+    assert {*result} - FIELDS <= {"words"}
+    source = (ROOT / result["page"]).read_text(encoding="utf-8")
+    assert [value for value in result["values"] if value not in source] == []
+    assert any(f"<!--={name}-->" in page.read_text(encoding="utf-8") for page in PAGES)
+
+
+@pytest.mark.parametrize("name", [name for name in RESULTS if "words" in RESULTS[name]])
+def test_words_never_promise_more(name):
+    right, of = map(int, RESULTS[name]["words"].split(" of "))
+    measured = float(RESULTS[name]["values"][0].split(" ± ")[0])
+    assert measured - 4 < 100 * right / of <= measured
+
+
+def test_the_readme_is_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 90
+    assert [line for line in lines if len(line) > 110] == []
