@@ -117,7 +117,7 @@ def test_the_file_is_what_was_returned(evaluated):
     folder, result = evaluated
     written = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     assert written == result.to_json()
-    assert list(written) == ["format", "methods", "classification", "data", "objects"]
+    assert list(written) == ["format", "methods", "classification", "data", "confusion", "objects"]
     assert list(written["methods"]) == METHODS
     assert read_evaluation(folder / "evaluation.json") == result
     assert result.data == EvaluatedData("test", frames=12, videos=3, clips=3, boxes=12, classes=3, empty_frames=3)
@@ -150,6 +150,17 @@ def test_classification_against_the_network(evaluated, collection):
     assert result.classification.accuracy == pytest.approx(100 * right.mean())
     each = {tag: 100 * right[classes == c].mean() for c, tag in enumerate(TAGS)}
     assert result.classification.classes == pytest.approx(each)
+
+
+def test_confusions_agree_with_the_accuracy(evaluated):
+    _, result = evaluated
+    counts = result.confusion
+    assert sum(sum(row.values()) for row in counts.values()) == result.data.frames
+    for tag, share in result.classification.classes.items():
+        if share is None:
+            assert tag not in counts
+        else:
+            assert 100 * counts[tag].get(tag, 0) / sum(counts[tag].values()) == pytest.approx(share)
 
 
 def test_several_cams_side_by_side(run, collection, evaluated):

@@ -1,6 +1,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,7 +66,24 @@ def test_every_phase_and_every_term_has_its_panel(phases):
 def test_unknown_phases_and_terms_are_shown_by_their_names():
     phases = training_curves([train("later", step=1, loss=1.0, presence=0.5), train("classifier", step=1, loss=1.0)])
     assert [phase.title for phase in phases] == ["Classifier", "later"]
-    assert [panel.title for panel in phases[1].panels] == ["Total loss", "presence"]
+    assert [panel.title for panel in phases[1].panels] == ["Total loss", "Presence"]
+
+
+def test_titles_are_words():
+    stored = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run" / "metrics.jsonl"
+    titles = {panel.title for phase in training_curves(read_metrics(stored)) for panel in phase.panels}
+    assert {"Score that chooses the epoch", "CorLoc of the CAMs, %", "Cross-entropy of the classes"} <= titles
+    assert not [title for title in titles if "_" in title or title[0].islower()]
+
+
+def test_validation_is_dashed_beside_its_colour():
+    records = [make(step=step, loss=1.0 / step) for step in (1, 2, 3) for make in (train, val)]
+    svg = training_curves(records)[0].panels[0].svg
+    styles = [path.get("style", "") for path in ET.fromstring(svg).iter(f"{NAMESPACE}path")]
+    lines = {name: [style for style in styles if f"stroke: var(--curve-{name})" in style] for name in ("train", "val")}
+    assert any("stroke-dasharray" in style for style in lines["val"])
+    assert lines["train"]
+    assert not any("stroke-dasharray" in style for style in lines["train"])
 
 
 def test_last_values_by_event_and_accuracy_in_percent():

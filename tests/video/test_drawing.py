@@ -39,6 +39,15 @@ def bounds(mask):
     return xs.min(), ys.min(), xs.max(), ys.max()
 
 
+def test_true_boxes_are_dashed_and_predicted_ones_are_not():
+    image = draw_localization(plain(), box=Box(20, 30, 60, 70), truth=[Box(70, 10, 110, 50)])
+    predicted, true = image[30, 20:61], image[10, 70:111]
+    assert (predicted == PREDICTED).all()
+    gaps = ~(true == TRUE).all(axis=1)
+    assert 0.25 < gaps.mean() < 0.75
+    assert np.count_nonzero(np.diff(gaps.astype(int)) == 1) > 1
+
+
 def test_boxes_have_their_colours_at_their_places():
     image = draw_localization(plain(), box=Box(20, 30, 60, 70), truth=[Box(70, 10, 110, 50)])
     assert bounds(painted(image, PREDICTED)) == (20, 30, 60, 70)

@@ -119,6 +119,7 @@ class Evaluation(Stored):
         data: what was evaluated.
         instances: scores on the frames with several true boxes; None without such frames.
         refined: segmenter → method → CorLoc of the boxes of its masks; None without a segmenter.
+        confusion: tag → class that was found → frames, without zeros; None in files of earlier versions.
         objects: all boxes, presence and tracks of whole shots; None where the truth has none of them.
     """
 
@@ -127,6 +128,7 @@ class Evaluation(Stored):
     data: EvaluatedData
     instances: Instances | None = None
     refined: Mapping[str, Mapping[str, CorLoc]] | None = None
+    confusion: Mapping[str, Mapping[str, int]] | None = None
     objects: ObjectScores | None = None
 
     @classmethod

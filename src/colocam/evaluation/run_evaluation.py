@@ -23,7 +23,7 @@ from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes,
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.cases import case_meta, choose_cases, write_cases
-from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, corloc, instances_of_maps, top_k
+from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, confusion, corloc, instances_of_maps, top_k
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, frame_overlaps
 from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
@@ -161,6 +161,7 @@ def evaluate(
     maps = {name: method.maps for name, method in found.items()}
     thresholds = {name: method.threshold for name, method in found.items()}
     asked_options: OptionKeywords = {"color_mean": color_mean, "focus": focus, "chooser": chooser}
+    classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
     result = Evaluation(
         methods={name: method.corloc for name, method in found.items()},
         classification=accuracy(evaluation_set.top1, evaluated.frames),
@@ -174,6 +175,7 @@ def evaluate(
             }
         },
         objects=_objects(opened, evaluated, read_truth(Path(boxes)), asked_options),
+        confusion=confusion(evaluated.frames, classes),
     )
     write_json(opened.folder / "evaluation.json", result.to_json())
     if found:

@@ -22,6 +22,7 @@ SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colocam", "text.
 """Text instead of outlines is smaller, and readers can select it; equal figures give equal bytes."""
 _TITLES = {
     "loss": "Total loss",
+    "cross_entropy": "Cross-entropy of the classes",
     "seeds": "Seeds (partial cross-entropy)",
     "crf": "CRF",
     "size": "Size constraint",
@@ -29,8 +30,11 @@ _TITLES = {
     "accuracy": "Validation accuracy, %",
     "corloc": "Validation CorLoc, %",
     "criterion": "Selection criterion",
+    "best": "Score that chooses the epoch",
+    "cam": "CorLoc of the CAMs, %",
     "threshold": "Threshold τ",
     "lr": "Learning rate",
+    "skipped": "Skipped steps (loss not finite)",
 }
 _NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
 _MAX_POINTS = 240
@@ -111,7 +115,7 @@ def _curves(records: Sequence[Mapping[str, Any]], quantity: str) -> list[Curve]:
 
 
 def _panel(quantity: str, curves: Sequence[Curve]) -> Panel:
-    title = title_of("colocam.losses.LOSSES", quantity) or _TITLES.get(quantity, quantity)
+    title = title_of("colocam.losses.LOSSES", quantity) or _TITLES.get(quantity) or _in_words(quantity)
     last = tuple((curve.event, _short(curve.y[-1])) for curve in curves)
     summary = "; ".join(
         f"{'training' if curve.event == 'train' else 'validation'} from {_short(curve.y[0])} "
@@ -119,6 +123,11 @@ def _panel(quantity: str, curves: Sequence[Curve]) -> Panel:
         for curve in curves
     )
     return Panel(title, last, _draw(curves, f"{title}: {summary}"))
+
+
+def _in_words(key: str) -> str:
+    """``cross_entropy`` as ``Cross entropy``."""
+    return key[:1].upper() + key[1:].replace("_", " ").strip()
 
 
 def _draw(curves: Sequence[Curve], description: str) -> Markup:
@@ -134,7 +143,8 @@ def _draw(curves: Sequence[Curve], description: str) -> Markup:
         axes.set_ylim(low, high)
         for curve in curves:
             x, y = _thin(curve.x), np.clip(_thin(curve.y), low, high)  # spikes end at the frame
-            how: dict[str, Any] = {"color": _COLOURS[f"--curve-{curve.event}"], "clip_on": False}
+            dashes = "--" if curve.event == "val" else "-"  # a sign beside the colour
+            how: dict[str, Any] = {"linestyle": dashes, "color": _COLOURS[f"--curve-{curve.event}"], "clip_on": False}
             if curve.noisy:
                 axes.plot(x, y, linewidth=0.9, alpha=0.28, **how)
                 y = _running_mean(y)

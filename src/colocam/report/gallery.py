@@ -38,13 +38,14 @@ _GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class CaseImage:
-    """One image: title, address (data:…), description, and the verdict below it."""
+    """One image: title, address (data:…), description, the verdict below it, and the IoU with the true box."""
 
     title: str
     address: str
     alt: str
     verdict: str = ""
     right: bool | None = None
+    overlap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,23 +114,23 @@ def _case(
     truth = [box for corners in row.get("truth", ()) if (box := _box(corners, scale))]
     tag, where = str(meta["tag"]), f"frame {meta['frame']} of {meta['clip']}"
     seen = "" if "truth" not in row else ", with the true box in green" if truth else ", without the object"
-    images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}", tag)]
+    images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}")]
     for method in methods:
         # one box, or all boxes of several objects
         found = [_box(corners, scale) for corners in row[f"boxes__{method}"].reshape(-1, 4)]
         box, *others = found
         heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
         if "doubt" in meta:
-            verdict, right = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", False
+            verdict, right, overlap = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", None, None
         elif "verdict" in meta:
-            verdict, right = str(meta["verdict"]), bool(meta.get("right"))
+            verdict, right, overlap = str(meta["verdict"]), bool(meta.get("right")), None
         else:
-            verdict, right = _verdict(box, float(row[f"iou__{method}"]), empty=not truth)
-        drawn = address(
-            draw_localization(image, heatmap, box, truth=truth, others=[one for one in others if one]), quality
-        )
+            overlap = float(row[f"iou__{method}"]) if truth else None
+            verdict, right = _verdict(box, overlap)
+        further = [one for one in others if one]
+        drawn = address(draw_localization(image, heatmap, box, truth=truth, others=further), quality)
         title = method_title(method)
-        images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right))
+        images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right, overlap))
     probability = meta.get("probability")
     return Case(
         tag=tag,
@@ -141,9 +142,9 @@ def _case(
     )
 
 
-def _verdict(box: Box | None, iou: float, *, empty: bool) -> tuple[str, bool]:
-    """The text below an image, and whether the method was right."""
-    if empty:
+def _verdict(box: Box | None, iou: float | None) -> tuple[str, bool]:
+    """The text below an image, and whether the method was right; no IoU: the object is not there."""
+    if iou is None:
         return ("no box, correct", True) if box is None else ("false box", False)
     return ("no box", False) if box is None else (f"IoU {iou:.2f}", iou >= HIT)
 

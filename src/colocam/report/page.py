@@ -1,6 +1,7 @@
 """One self-contained HTML page per run, without scripts or external files."""
 
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from colocam.evaluation.result import (
     OBJECTS,
     PLAIN,
     REFINED,
+    Evaluation,
     method_title,
     plain,
     read_dense,
@@ -33,6 +35,7 @@ from colocam.report.evaluation_tables import (
     object_rows,
     threshold_text,
 )
+from colocam.report.first_screen import confusion_table, pictures, sentence, serve_command
 from colocam.report.gallery import Group, gallery
 from colocam.utils.files import write_text
 from colocam.video.drawing import HEAT_COLOURS, PREDICTED, TRUE
@@ -80,18 +83,26 @@ def render(run: Path) -> str:
         "gain": lambda cells: gain([cell.average for cell in cells]),
         "interval": lambda score: f"{score.interval[0]:.1f}–{score.interval[1]:.1f}" if score.interval else "",
     }
+    groups = gallery(cases) if cases.exists() else []
+    doubtful = gallery(review, "run 'colocam review' again") if review.exists() else []
     return templates.get_template("page.html").render(
         name=run.resolve().name,
+        told=_sentence(evaluation) if evaluation else "",
+        pictures=pictures(groups),
+        confusion=confusion_table(evaluation.confusion or {}) if evaluation else None,
+        next=_next_step(run, doubtful) if evaluation else None,
+        serve=serve_command(run, doubtful),
+        evaluate=f"colocam evaluate {shlex.quote(str(run))} --boxes TABLE",
         evaluation=evaluation,
         protocols=by_protocol(evaluation) if evaluation else {},
         meanings=PROTOCOLS,
         summary=dict(_flatten(plain(evaluation.data))) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
-        groups=gallery(cases) if cases.exists() else [],
+        groups=groups,
         dense=list(_dense_parts(run)),
         dense_columns=COLUMNS,
         dense_cells=dense_cells,
-        review=gallery(review, "run 'colocam review' again") if review.exists() else [],
+        review=doubtful,
         instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
         objects=object_rows([evaluation.objects]) if evaluation and evaluation.objects else [],
         object_groups=_object_cases(run / f"{OBJECTS}.npz") if evaluation and evaluation.objects else [],
@@ -101,6 +112,23 @@ def render(run: Path) -> str:
         red=f"rgb{PREDICTED}",
         green=f"rgb{TRUE}",
     )
+
+
+def _sentence(evaluation: Evaluation) -> str:
+    """What the headline says about the main method under the first protocol."""
+    for cells in by_protocol(evaluation).values():
+        return sentence(list(cells.values())[-1], evaluation.data.frames)
+    return ""
+
+
+def _next_step(run: Path, doubtful: Sequence[Group]) -> dict[str, str] | None:
+    """The command after an evaluation, and why; None where there is no model to use."""
+    if not (run / "model.json").is_file():
+        return None
+    if doubtful:
+        return {"why": "check the most doubtful frames, and correct them.", "line": serve_command(run, doubtful)}
+    line = shlex.join(["colocam", "review", str(run)])
+    return {"why": "find the frames to check first; then write this report again.", "line": line}
 
 
 def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:

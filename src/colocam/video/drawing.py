@@ -69,14 +69,14 @@ def draw_localization(
         image: (H, W, 3) RGB.
         heatmap: (h, w), 0–1, of any size; None for none.
         box: predicted box in pixels of ``image``, drawn red; None for none.
-        truth: true boxes in pixels of ``image``, drawn green.
+        truth: true boxes in pixels of ``image``, drawn green and dashed.
         others: further predicted boxes, drawn red too.
         label: parts of the label, e.g. ``("cat", "93 %", "box 0.81")``, on one line if they fit, else on several; a
             part that is too wide is shortened with an ellipsis. The label stays inside the image.
     """
     canvas = image.copy() if heatmap is None else blend_heatmap(image, heatmap)
     for true_box in truth:
-        _outline(canvas, true_box, TRUE)
+        _outline(canvas, true_box, TRUE, dashed=True)
     for predicted in (*others, *(() if box is None else (box,))):
         _outline(canvas, predicted, PREDICTED)
     if label:
@@ -130,7 +130,7 @@ def _corners(canvas: Image, box: Box) -> tuple[int, int, int, int]:
     return x1, y1, x2, y2
 
 
-def _outline(canvas: Image, box: Box, colour: Colour) -> None:
+def _outline(canvas: Image, box: Box, colour: Colour, *, dashed: bool = False) -> None:
     """Draw ``box`` from its corner pixels inwards, with a dark line on both sides for contrast to any background."""
     x1, y1, x2, y2 = _corners(canvas, box)
     width = _line_width(canvas)
@@ -138,6 +138,17 @@ def _outline(canvas: Image, box: Box, colour: Colour) -> None:
     _border(canvas[max(y1 - 1, 0) : y2 + 2, max(x1 - 1, 0) : x2 + 2], 1, _HALO)
     _border(inside, width + 1, _HALO)
     _border(inside, width, colour)
+    if dashed:
+        rows, columns = (np.flatnonzero(_gaps(length, 4 * width)) for length in inside.shape[:2])
+        for side in (slice(None, width), slice(-width, None)):
+            inside[rows, side] = _HALO
+            inside[side, columns] = _HALO
+
+
+def _gaps(length: int, dash: int) -> npt.NDArray[np.bool_]:
+    """(length,) where a dashed line has its gaps; there is none in its middle."""
+    gaps: npt.NDArray[np.bool_] = (np.abs(np.arange(length) - length // 2) + dash // 2) // dash % 2 == 1
+    return gaps
 
 
 def _traced(image: Image, mask: npt.NDArray[np.bool_]) -> Image:

@@ -20,6 +20,7 @@ from colocam.evaluation.metrics.protocols import (
     Frames,
     accuracy,
     best_threshold,
+    confusion,
     corloc,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "best_threshold",
     "box_hits",
     "calibration_error",
+    "confusion",
     "corloc",
     "instance_scores",
     "instances_of_maps",

@@ -12,6 +12,7 @@ have any name. Intervals hold τ fixed: they describe how the number varies with
 how the choice of the threshold varies.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -211,6 +212,20 @@ def corloc(
 def best_threshold(hits: Hits, frames: Frames, thresholds: npt.NDArray[np.floating]) -> float:
     """τ with the best mean over classes; of several equally good ones the middle, which is safest on other frames."""
     return float(thresholds[_best(np.nanmean(frames.class_means(hits), axis=0), thresholds)])
+
+
+def confusion(frames: Frames, predicted: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Tag → class that was found → number of frames, both in the order of the classes, without zeros.
+
+    Args:
+        frames: N frames.
+        predicted: the most probable tag of each.
+    """
+    counts = Counter(zip(frames.tags.tolist(), predicted, strict=True))
+    rows = {
+        tag: {name: counts[k, name] for name in frames.names if counts[k, name]} for k, tag in enumerate(frames.names)
+    }
+    return {tag: row for tag, row in rows.items() if row}
 
 
 def accuracy(correct: Hits, frames: Frames) -> Accuracy:
