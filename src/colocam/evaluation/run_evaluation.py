@@ -195,8 +195,7 @@ def _objects(run: Run, evaluated: Labelled, truth: Truth, options: OptionKeyword
     network, card = open_network(run.folder, str(run.device))
 
     def localizer(tag: str, *, instances: bool) -> Localizer:
-        asked: OptionKeywords = {**options, "tag": tag, "instances": instances}
-        return Localizer(network, card, **asked)
+        return Localizer(network, card, **(options | {"tag": tag, "instances": instances}))
 
     return evaluate_objects(localizer, clips, truth, run.folder / f"{OBJECTS}.npz")
 
