@@ -53,7 +53,7 @@ def write_pages(out: Path) -> None:
     """Write all pages into ``out``, which is deleted first."""
     shutil.rmtree(out, ignore_errors=True)
     for folder, target in (("docs", out), (NOTES, out / "notes")):
-        unwanted = shutil.ignore_patterns("*.md", "*.csv", "notes")  # docs/notes is a link to the notes
+        unwanted = shutil.ignore_patterns("*.md", "*.csv")
         shutil.copytree(ROOT / folder, target, ignore=unwanted, dirs_exist_ok=True)
     written = [path for folder in ("docs", NOTES) for path in relative((ROOT / folder).rglob("*.md"))]
     pages = {path: site_path(path) for path in [*map(Path, TOP), *written]}

@@ -117,7 +117,7 @@ def test_the_file_is_what_was_returned(evaluated):
     folder, result = evaluated
     written = json.loads((folder / "evaluation.json").read_text(encoding="utf-8"))
     assert written == result.to_json()
-    assert list(written) == ["format", "methods", "classification", "data", "confusion"]
+    assert list(written) == ["format", "methods", "classification", "data", "confusion", "objects"]
     assert list(written["methods"]) == METHODS
     assert read_evaluation(folder / "evaluation.json") == result
     assert result.data == EvaluatedData("test", frames=12, videos=3, clips=3, boxes=12, classes=3, empty_frames=3)

@@ -4,8 +4,10 @@ import json
 import threading
 import time
 
+import numpy as np
 import pytest
 
+from colocam.inference.localizer import Localizer
 from served_page import ServedPage, listening
 
 NONE = {"kind": "none", "start": 3, "stop": 4}
@@ -157,6 +159,24 @@ def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(servi
             assert time.monotonic() < end, film
             time.sleep(0.01)
         assert set(film.results.rows.tag) == {"dog"}
+
+
+def test_a_real_model_takes_the_class_and_the_threshold(
+    serving, make_video, square_video, stored_run, wait_until_done, tmp_path
+):
+    path = make_video(tmp_path / "film.mp4", square_video("cat", 1, 6)[0])
+    model = Localizer.load(stored_run, device="cpu", masks=True)
+    other = next(tag for tag in model.tags if tag != "cat")
+    with serving(tmp_path / "page", [path], load=lambda _path: model, run=stored_run) as server:
+        film = server.library.films()[0]
+        assert set(film.results.rows.tag) == {"cat"}
+        server.client.post("/api/tags", json={"tags": {film.id: other}})
+        server.client.post("/api/settings", json={"threshold": 0.9})
+        wait_until_done(server.library)
+        rows = film.results.rows
+    expected = list(Localizer.load(stored_run, device="cpu", tag=other, threshold=0.9)(path))
+    assert rows.tag == [one.tag for one in expected] == [other] * 6
+    np.testing.assert_allclose(rows.box, [list(one.box) for one in expected], atol=0.01)
 
 
 def test_select_videos_and_set_their_class_in_the_browser(page, three):

@@ -27,7 +27,8 @@ from colocam.evaluation.metrics.dense_scores import (
     pool,
     score_shot,
 )
-from colocam.evaluation.result import PLAIN, REFINED, DenseEvaluation, DenseRow
+from colocam.evaluation.objects import evaluate_objects
+from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, DenseRow
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.options import make_options
 from colocam.segment import load_segmenter
@@ -72,9 +73,10 @@ def evaluate_dense(
 ) -> DenseEvaluation:
     """Localise in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
 
-    Each shot is processed without its tag and with it. Shots whose tag the model does not know are left out. Writes
-    ``dense.json`` and ``dense.npz`` (frames for the report) into the run folder; with ``refine``
-    ``dense-refined.json`` and ``dense-refined.npz``.
+    Each shot is processed without its tag and with it; where the truth has empty frames, several boxes a frame or names
+    of objects, :func:`colocam.evaluation.objects.evaluate_objects` measures them too. Shots whose tag the model does
+    not know are left out. Writes ``dense.json``, ``dense.npz`` and ``dense-objects.npz`` (frames for the report) into
+    the run folder; with ``refine`` their names begin with ``dense-refined``.
 
     Args:
         run: run folder.
@@ -96,8 +98,8 @@ def evaluate_dense(
     network, card = open_network(run, device)
     segmenter = None if refine is None else load_segmenter(refine, device)
 
-    def localizer(tag: str | None = None) -> Localizer:
-        return Localizer(network, card, segmenter=segmenter, **{**options, "tag": tag})
+    def localizer(tag: str | None = None, *, instances: bool = False) -> Localizer:
+        return Localizer(network, card, segmenter=segmenter, **{**options, "tag": tag, "instances": instances})
 
     clips, truth = read_shots(Path(manifest), split)
     chosen = clips if shots is None else [clip for clip in clips if clip.name in shots]
@@ -119,6 +121,10 @@ def evaluate_dense(
         for clip in known:
             measured.append(_measure(localizer(), localizer(clip.tag), clip, truth))
             advance(note=clip.name)
+    name = PLAIN if segmenter is None else REFINED
+    worst_objects = run / f"{name}-{OBJECTS}.npz"
+    # A segmenter gives one object a frame.
+    objects = evaluate_objects(localizer, known, truth, worst_objects, instances=segmenter is None)
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
         manifest=str(manifest),
@@ -135,8 +141,8 @@ def evaluate_dense(
         over_frames=_row("all frames", measured),
         unknown=unknown,
         refined=None if segmenter is None else segmenter.name,
+        objects=objects,
     )
-    name = PLAIN if segmenter is None else REFINED
     write_json(run / f"{name}.json", result.to_json())
     worst_first = sorted(measured, key=lambda shot: float(shot.without_tag.overlaps.mean()))
     _save_worst(run / f"{name}.npz", [shot for shot in worst_first if shot.worst is not None][:WORST])

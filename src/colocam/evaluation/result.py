@@ -13,6 +13,7 @@ from colocam.config import METHODS
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics.dense_scores import DenseScores
 from colocam.evaluation.metrics.instance_scores import Instances
+from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.metrics.protocols import PROTOCOLS, Accuracy, CorLoc
 from colocam.utils.files import parse_json
 
@@ -22,6 +23,8 @@ REMEDY = "evaluate the run again"
 T = TypeVar("T")
 PLAIN, REFINED = "dense", "dense-refined"
 """Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
+OBJECTS = "objects"
+"""Name of the file with the worst frames of several objects and presence; after the name of a dense evaluation."""
 
 
 def method_title(name: str) -> str:
@@ -117,6 +120,7 @@ class Evaluation(Stored):
         instances: scores on the frames with several true boxes; None without such frames.
         refined: segmenter → method → CorLoc of the boxes of its masks; None without a segmenter.
         confusion: tag → class that was found → frames, without zeros; None in files of earlier versions.
+        objects: all boxes, presence and tracks of whole shots; None where the truth has none of them.
     """
 
     methods: Mapping[str, Mapping[str, CorLoc]]
@@ -125,6 +129,7 @@ class Evaluation(Stored):
     instances: Instances | None = None
     refined: Mapping[str, Mapping[str, CorLoc]] | None = None
     confusion: Mapping[str, Mapping[str, int]] | None = None
+    objects: ObjectScores | None = None
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], source: str | Path = "the evaluation") -> "Evaluation":
@@ -263,6 +268,7 @@ class DenseEvaluation(Stored):
         over_frames: mean over the frames of all shots; the number of switches is their sum.
         unknown: tag that the model does not know → shots that were left out.
         refined: name of the segmenter that gave the boxes; None where they come from tags alone.
+        objects: all boxes, presence and tracks, with the tag; None where the truth has none of them.
     """
 
     manifest: str
@@ -272,6 +278,7 @@ class DenseEvaluation(Stored):
     over_frames: DenseRow
     unknown: Mapping[str, tuple[str, ...]]
     refined: str | None = None
+    objects: ObjectScores | None = None
     FORMAT: ClassVar[int] = 1
 
     @property

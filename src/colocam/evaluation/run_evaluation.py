@@ -25,9 +25,12 @@ from colocam.errors import ColocamError
 from colocam.evaluation.cases import case_meta, choose_cases, write_cases
 from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, confusion, corloc, instances_of_maps, top_k
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, frame_overlaps
+from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
-from colocam.evaluation.result import EvaluatedData, Evaluation
-from colocam.inference.options import make_options
+from colocam.evaluation.objects import evaluate_objects
+from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation
+from colocam.inference.localizer import Localizer, open_network
+from colocam.inference.options import OptionKeywords, make_options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
@@ -38,7 +41,7 @@ from colocam.temporal.cuts import WINDOW
 from colocam.temporal.path import boxes_of_shots
 from colocam.types import Clip, Float64Array, Image, Levels, Split
 from colocam.utils.files import write_json
-from colocam.utils.progress import progress
+from colocam.utils.progress import progress, say
 
 
 def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float64Array:
@@ -125,7 +128,9 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the CAMs of the classifier and every trained method of a run on frames with true boxes.
 
-    Writes ``evaluation.json`` and ``cases.npz`` (examples for the report) into the run folder.
+    Where the truth has empty frames, several boxes a frame or names of objects, whole clips are localised too, see
+    :func:`colocam.evaluation.objects.evaluate_objects`. Writes ``evaluation.json``, ``cases.npz`` and ``objects.npz``
+    (examples for the report) into the run folder.
 
     Args:
         run: run folder.
@@ -155,6 +160,7 @@ def evaluate(
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
     thresholds = {name: method.threshold for name, method in found.items()}
+    asked_options: OptionKeywords = {"color_mean": color_mean, "focus": focus, "chooser": chooser}
     classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
     result = Evaluation(
         methods={name: method.corloc for name, method in found.items()},
@@ -168,12 +174,30 @@ def evaluate(
                 name: measure_refined(evaluation_set, segmenter, maps[name]) for name in opened.config.methods
             }
         },
+        objects=_objects(opened, evaluated, read_truth(Path(boxes)), asked_options),
         confusion=confusion(evaluated.frames, classes),
     )
     write_json(opened.folder / "evaluation.json", result.to_json())
     if found:
         save_cases(opened.folder / "cases.npz", evaluation_set, found)
     return result
+
+
+def _objects(run: Run, evaluated: Labelled, truth: Truth, options: OptionKeywords) -> ObjectScores | None:
+    """All boxes, presence and tracks of the evaluated clips, localised from their files as users do it."""
+    if not run.config.methods:
+        return None
+    clips = list({clip.clip.name: clip.clip for clip, _ in evaluated.samples.where()}.values())
+    gone = [clip for clip in clips if not (clip.frames or (clip.path,))[0].exists()]
+    if gone:  # the frame cache has single frames, not the video
+        say(f"note: all boxes, presence and tracks are not measured, because {gone[0].path} is not there any more")
+        return None
+    network, card = open_network(run.folder, str(run.device))
+
+    def localizer(tag: str, *, instances: bool) -> Localizer:
+        return Localizer(network, card, **(options | {"tag": tag, "instances": instances}))
+
+    return evaluate_objects(localizer, clips, truth, run.folder / f"{OBJECTS}.npz")
 
 
 @dataclass(frozen=True, slots=True)

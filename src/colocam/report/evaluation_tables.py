@@ -9,6 +9,7 @@ from rich.table import Column, Table
 
 from colocam.evaluation.metrics import PROTOCOLS, Accuracy, Average, CorLoc, Instances
 from colocam.evaluation.metrics.dense_scores import mean_or_none
+from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.result import (
     DenseEvaluation,
     DenseRow,
@@ -55,6 +56,7 @@ def print_evaluations(evaluations: Sequence[Evaluation]) -> None:
     instances = [run.instances for run in evaluations if run.instances is not None]
     if len(instances) == len(evaluations):
         _print_instances(console, instances)
+    _print_objects(console, [run.objects for run in evaluations])
 
 
 def _print_heading(console: Console, data: EvaluatedData, runs: int = 1) -> None:
@@ -149,6 +151,40 @@ def instance_rows(found: Sequence[Instances]) -> list[tuple[str, str, list[str]]
     return rows
 
 
+def object_rows(found: Sequence[ObjectScores]) -> list[tuple[str, list[str]]]:
+    """What was counted, and a cell for each score as "name value"; means over runs."""
+
+    def mean(name: str, part: str, score: str, digits: int = 1) -> str:
+        values = [getattr(one, score) for run in found if (one := getattr(run, part)) is not None]
+        return f"{name} {number(mean_or_none(values), digits)}"
+
+    first, rows = found[0], []
+    for part, title in (("every_frame", "all boxes"), ("several", "frames with several boxes")):
+        if (of_first := getattr(first, part)) is not None:
+            names = {"AP50": "ap50", "recall": "recall", "precision": "precision"}
+            cells = [mean(name, part, score) for name, score in names.items()]
+            rows.append((f"{title}: {of_first.boxes} in {of_first.frames} frames", cells))
+    if (seen := first.presence) is not None:
+        cells = [mean("ROC AUC", "presence", "roc_auc", 2), mean("AP of empty frames", "presence", "empty_ap", 2)]
+        cells.append(mean("false boxes per empty frame", "presence", "all_false_boxes", 2))
+        cells.append(mean("with 95 % of the right boxes kept", "presence", "false_boxes", 2))
+        rows.append((f"presence: {seen.empty_frames} of {seen.frames} frames are empty", cells))
+    if (followed := first.tracks) is not None:
+        names = {"IDF1": "idf1", "ID recall": "recall", "ID precision": "precision"}
+        cells = [mean(name, "tracks", score) for name, score in names.items()]
+        rows.append((f"tracks: {followed.tracks} for {followed.objects} objects", cells))
+    return rows
+
+
+def _print_objects(console: Console, found: Sequence[ObjectScores | None]) -> None:
+    """Print all boxes, presence and tracks, where every run has them."""
+    known = [one for one in found if one is not None]
+    if len(known) == len(found):
+        console.print("as 'colocam localize' finds them, tag given (boxes and tracks: --instances)", soft_wrap=True)
+        for title, cells in object_rows(known):
+            console.print(f"  {title}: {', '.join(cells)}", soft_wrap=True)
+
+
 def _cell(scores: Iterable[CorLoc | Average | Accuracy | None]) -> str:
     """The main number with its interval, or mean ± std of several; a dash where a run has none."""
     known = [score for score in scores if score is not None]
@@ -206,6 +242,7 @@ def print_dense(results: Sequence[DenseEvaluation]) -> None:
     console = Console()
     for result in results:
         _print_shots(console, result)
+        _print_objects(console, [result.objects])
     if len(results) > 1:
         console.print(f"mean ± std of {len(results)} runs")
         table = Table("", "mean of shots", "all frames")

@@ -30,6 +30,8 @@ _GROUPS = {
     "worst": ("Worst cases", "Frames where the boxes fit worst: read these first."),
     "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
     "review": ("Frames to check first", "The most doubtful frames of the held-out videos, most doubtful first."),
+    "several": ("Most boxes wrong", "The frame with the most missed and false boxes, of the worst shots."),
+    "presence": ("Presence most wrong", "Empty frames of high presence, and frames with the object of low presence."),
     "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
 
@@ -114,14 +116,19 @@ def _case(
     seen = "" if "truth" not in row else ", with the true box in green" if truth else ", without the object"
     images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}")]
     for method in methods:
-        box = _box(row[f"boxes__{method}"], scale)
+        # one box, or all boxes of several objects
+        found = [_box(corners, scale) for corners in row[f"boxes__{method}"].reshape(-1, 4)]
+        box, *others = found
         heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
         if "doubt" in meta:
             verdict, right, overlap = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", None, None
+        elif "verdict" in meta:
+            verdict, right, overlap = str(meta["verdict"]), bool(meta.get("right")), None
         else:
             overlap = float(row[f"iou__{method}"]) if truth else None
             verdict, right = _verdict(box, overlap)
-        drawn = address(draw_localization(image, heatmap, box, truth=truth), quality)
+        further = [one for one in others if one]
+        drawn = address(draw_localization(image, heatmap, box, truth=truth, others=further), quality)
         title = method_title(method)
         images.append(CaseImage(title, drawn, f"{title} on {where}: {verdict}", verdict, right, overlap))
     probability = meta.get("probability")

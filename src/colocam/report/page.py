@@ -10,6 +10,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics import PROTOCOLS
 from colocam.evaluation.result import (
+    OBJECTS,
     PLAIN,
     REFINED,
     Evaluation,
@@ -31,6 +32,7 @@ from colocam.report.evaluation_tables import (
     gain,
     instance_rows,
     number,
+    object_rows,
     threshold_text,
 )
 from colocam.report.first_screen import confusion_table, pictures, sentence, serve_command
@@ -102,6 +104,8 @@ def render(run: Path) -> str:
         dense_cells=dense_cells,
         review=doubtful,
         instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
+        objects=object_rows([evaluation.objects]) if evaluation and evaluation.objects else [],
+        object_groups=_object_cases(run / f"{OBJECTS}.npz") if evaluation and evaluation.objects else [],
         environment=dict(_flatten(read_object(facts, "delete it"))) if facts.exists() else {},
         configuration=configuration,
         heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),
@@ -133,7 +137,13 @@ def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:
         result, cases = read_dense(run / f"{name}.json"), run / f"{name}.npz"
         if result is not None:
             groups = gallery(cases) if cases.exists() else []
-            yield {"id": name, "title": dense_title(result), "result": result, "groups": groups}
+            objects = object_rows([result.objects]) if result.objects else []
+            groups += _object_cases(run / f"{name}-{OBJECTS}.npz") if objects else []
+            yield {"id": name, "title": dense_title(result), "result": result, "groups": groups, "objects": objects}
+
+
+def _object_cases(path: Path) -> list[Group]:
+    return gallery(path) if path.exists() else []
 
 
 def _points(value: float | None) -> str:

@@ -363,11 +363,11 @@ class Library:
             self._running = running = Running(film, model, key, threading.Event())
         try:
             results = film.found.get(key) or self._results(film.index, wanted, running)
-        except InterruptedRunError:
-            self._ordered.discard((film.id, key))
-            raise
         finally:
-            self._running = None
+            with self._lock:
+                self._running = None
+                if running.outdated.is_set():
+                    self._ordered.discard((film.id, key))
         with self._lock:
             film.found = {**film.found, key: results}  # a new one: others may be going through the old one
             if self._in_use(running):

@@ -60,6 +60,7 @@ def draw_localization(
     box: Box | None = None,
     *,
     truth: Sequence[Box] = (),
+    others: Sequence[Box] = (),
     label: Sequence[str] = (),
 ) -> Image:
     """Draw heat-map, boxes and label on a copy of a frame.
@@ -69,14 +70,15 @@ def draw_localization(
         heatmap: (h, w), 0–1, of any size; None for none.
         box: predicted box in pixels of ``image``, drawn red; None for none.
         truth: true boxes in pixels of ``image``, drawn green and dashed.
+        others: further predicted boxes, drawn red too.
         label: parts of the label, e.g. ``("cat", "93 %", "box 0.81")``, on one line if they fit, else on several; a
             part that is too wide is shortened with an ellipsis. The label stays inside the image.
     """
     canvas = image.copy() if heatmap is None else blend_heatmap(image, heatmap)
     for true_box in truth:
         _outline(canvas, true_box, TRUE, dashed=True)
-    if box is not None:
-        _outline(canvas, box, PREDICTED)
+    for predicted in (*others, *(() if box is None else (box,))):
+        _outline(canvas, predicted, PREDICTED)
     if label:
         _strip(canvas, label, box)
     return canvas

@@ -83,6 +83,23 @@ class TrackScores:
     precision: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectScores:
+    """What a run finds beyond one box a frame; None where the truth does not have what a score needs.
+
+    Attributes:
+        every_frame: all boxes of all labelled frames, from ``instances``.
+        several: the same of the frames with several true boxes.
+        presence: of one box a frame.
+        tracks: of ``instances``, in shots whose objects have names.
+    """
+
+    every_frame: DetectionScores | None = None
+    several: DetectionScores | None = None
+    presence: PresenceScores | None = None
+    tracks: TrackScores | None = None
+
+
 def average_precision_50(
     predicted: Sequence[Numbers], scores: Sequence[npt.NDArray[np.floating]], true: Sequence[Numbers]
 ) -> float:

@@ -1,0 +1,170 @@
+"""All boxes, presence and tracks of ``colocam evaluate``, counted again from the tables of ``colocam localize``."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from colocam.data.truth import read_truth
+from colocam.evaluation.metrics.object_scores import average_precision_50
+from colocam.evaluation.result import read_dense, read_evaluation
+from colocam.inference.localize import localize_file
+from colocam.report import write_report
+from counting import inclusive_iou
+
+SHOTS = [f"{tag}/test-0" for tag in ("bus", "cat", "owl")]
+CORNERS = ("x1", "y1", "x2", "y2")
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the trained run that may be written to."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+@pytest.fixture
+def named_index(index):
+    """The index with a name for each box, and a second box that stays in the corner of each frame with the object."""
+    with (index / "truth.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    with (index / "truth.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0], "id"])
+        writer.writeheader()
+        for row in rows:
+            present = row["present"] == "1"
+            writer.writerow(row | {"id": "square" if present else ""})
+            if present:
+                writer.writerow(row | dict(zip(CORNERS, (0, 0, 6, 6), strict=True)) | {"id": "corner"})
+    return index
+
+
+def localized(run, collection, tmp_path, shot, **options):
+    """Rows of the labelled frames in the table that ``localize`` writes for a shot, with the tag."""
+    out = tmp_path / "localized" / "-".join([*shot.split("/"), *map(str, options.values())])
+    film = collection.videos / f"{shot}.mp4"
+    tag = shot.partition("/")[0]
+    table = localize_file(run, film, out, annotate=False, device="cpu", tag=tag, **options).table
+    with table.open(encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if int(row["frame"]) < 5]
+
+
+def box_of(row):
+    return tuple(float(row[name]) for name in CORNERS) if row["x1"] else None
+
+
+def check_presence(found, run, collection, tmp_path):
+    """Compare with what the tables of one box a frame say; the object is absent in the first frame alone."""
+    truth, there, empty, right = read_truth(collection.truth), [], [], []
+    for shot in SHOTS:
+        for row in localized(run, collection, tmp_path, shot):
+            presence, boxes = float(row["presence"]), truth.boxes(shot, int(row["frame"]))
+            (there if boxes else empty).append(presence)
+            if boxes and box_of(row) and inclusive_iou(box_of(row), boxes[0]) >= 0.5:
+                right.append(presence)
+    assert (found.frames, found.empty_frames) == (len(there) + len(empty), len(empty)) == (15, 3)
+    pairs = [(a > b) + (a == b) / 2 for a in there for b in empty]
+    # tables round presence: a pair closer than that may be ordered in another way there
+    close = sum(abs(a - b) < 2e-3 for a in there for b in empty)
+    assert found.roc_auc == pytest.approx(np.mean(pairs), abs=close / len(pairs) + 1e-9)
+    assert 0 < found.empty_ap <= 1
+    assert (found.threshold is None) == (not right)
+    assert found.all_false_boxes == 1  # the tiny model always gives a box
+
+
+def test_boxes_presence_and_tracks_of_whole_shots(run, named_index, collection, tmp_path, colocam):
+    outcome = colocam("evaluate", run, "--dense", named_index, "--split", "test", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    result = read_dense(run / "dense.json")
+    assert result is not None
+    objects = result.objects
+    assert objects is not None
+    check_presence(objects.presence, run, collection, tmp_path)
+    truth = read_truth(named_index / "truth.csv")
+    predicted, scores, true = [], [], []
+    for shot in SHOTS:
+        rows = localized(run, collection, tmp_path, shot, instances=True)
+        for frame in range(5):
+            here = [row for row in rows if int(row["frame"]) == frame and row["x1"]]
+            predicted.append(np.array([box_of(row) for row in here]).reshape(-1, 4))
+            scores.append(np.array([float(row["score"]) for row in here]))
+            true.append(np.array(truth.boxes(shot, frame)).reshape(-1, 4))
+    assert (objects.every_frame.frames, objects.every_frame.boxes) == (15, 24)
+    assert (objects.several.frames, objects.several.boxes) == (12, 24)
+    assert objects.every_frame.ap50 == pytest.approx(average_precision_50(predicted, scores, true), abs=0.5)
+    hits = sum(
+        any(inclusive_iou(box, one) >= 0.5 for one in found)
+        for found, boxes in zip(predicted, true, strict=True)
+        for box in boxes
+    )
+    given = sum(map(len, predicted))
+    assert objects.every_frame.recall == pytest.approx(100 * hits / 24)
+    assert objects.every_frame.precision == pytest.approx(100 * hits / given)
+    assert objects.tracks.objects == 6
+    assert 0 < objects.tracks.idf1 <= 100 * 2 * hits / (24 + given) + 1e-9
+    assert "all boxes: 24 in 15 frames: AP50" in outcome.out
+    assert "presence: 3 of 15 frames are empty: ROC AUC" in outcome.out
+    assert "tracks: " in outcome.out
+    section = write_report(run).read_text(encoding="utf-8")
+    section = section[section.index('<section id="dense"') :].partition("</section>")[0]
+    assert "Most boxes wrong" in section
+    assert "Presence most wrong" in section
+    assert "IDF1" in section
+
+
+def test_the_worst_frames_are_stored_with_all_their_boxes(run, named_index, colocam):
+    assert colocam("evaluate", run, "--dense", named_index, "--split", "test", "--device", "cpu").code == 0
+    with np.load(run / "dense-objects.npz") as archive:
+        meta, truth = json.loads(str(archive["meta"])), archive["truth"]
+        boxes = archive["boxes__with the tag"]
+    assert {case["group"] for case in meta} == {"several", "presence"}
+    for case, true, found in zip(meta, truth, boxes, strict=True):
+        count, given = (int(np.isfinite(one).all(-1).sum()) for one in (true, found))
+        if case["group"] == "several":
+            hits, there, false = (int(word) for word in case["verdict"].replace(",", "").split() if word.isdigit())
+            assert (there, hits + false) == (count, given)
+        else:
+            assert case["verdict"].endswith("with the object" if count else "without the object")
+            assert case["right"] == ((float(case["verdict"].split()[1].rstrip(",")) > 0.5) == bool(count))
+
+
+def test_boxes_and_presence_of_labelled_frames(run, named_index, collection, tmp_path, colocam):
+    outcome = colocam("evaluate", run, "--boxes", named_index / "truth.csv", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    evaluation = read_evaluation(run / "evaluation.json")
+    assert evaluation is not None
+    assert evaluation.objects is not None
+    check_presence(evaluation.objects.presence, run, collection, tmp_path)
+    assert colocam("evaluate", run, "--dense", named_index, "--split", "test", "--device", "cpu").code == 0
+    dense = read_dense(run / "dense.json")
+    assert dense is not None
+    assert evaluation.objects == dense.objects
+    assert "presence: 3 of 15 frames are empty: ROC AUC" in outcome.out
+    page = write_report(run).read_text(encoding="utf-8")
+    assert '<section id="objects"' in page
+    (run / "evaluation.json").unlink()
+    assert '<section id="objects"' not in write_report(run).read_text(encoding="utf-8")
+
+
+def test_a_truth_with_one_box_in_every_frame_gives_nothing_more(run, index, colocam):
+    lines = (index / "truth.csv").read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if line.split(",")[2] != "0"]
+    (index / "truth.csv").write_text("\n".join(kept) + "\n", encoding="utf-8")
+    outcome = colocam("evaluate", run, "--dense", index, "--split", "test", "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    result = read_dense(run / "dense.json")
+    assert result is not None
+    assert result.objects is None
+    assert "ROC AUC" not in outcome.out
+    assert not (run / "dense-objects.npz").exists()
+
+
+def test_without_smoothing_there_are_no_tracks(run, named_index, colocam):
+    arguments = ("--dense", named_index, "--split", "test", "--smooth", "none", "--device", "cpu")
+    assert colocam("evaluate", run, *arguments).code == 0
+    result = read_dense(run / "dense.json")
+    assert result is not None
+    assert result.objects is not None
+    assert result.objects.several is not None
+    assert result.objects.tracks is None
