@@ -214,6 +214,6 @@ def _corpus(folder: Path) -> None:
     # In a process of its own: workers cannot be forked from one that has trained, and so has threads.
     command = [sys.executable, "-c", "from colocam.cli import main; main()", "label", "model.onnx", "catalogue.csv"]
     done = subprocess.run([*command, "-o", "labels", "--workers", "1"], capture_output=True, text=True, check=False)
-    if "1 of 3 films could not be labelled" not in done.stderr:
+    if "1 of 3 videos could not be labelled" not in done.stderr:
         raise RuntimeError(done.stderr)
     (folder / "videos" / "broken.mp4").unlink()
