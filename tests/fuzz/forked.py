@@ -59,6 +59,8 @@ class _Forked:
             os.dup2(nothing, 1)
             importlib.import_module(module).main(*arguments)
             status = 0
+        except SystemExit:  # a worker that was asked to end
+            pass
         except BaseException:  # noqa: BLE001 - as the interpreter does
             traceback.print_exc(file=sys.__stderr__)
         finally:
