@@ -297,9 +297,9 @@ BAD = {
 
 @pytest.fixture
 def pool():
-    """Two workers around a model, which give up after a second without progress."""
+    """Two workers around a model, which give up after four seconds without progress."""
     network, card = open_network(STORED / "model.onnx")
-    with closing(Workers(2, limit=1.0)) as pool:
+    with closing(Workers(2, limit=4.0)) as pool:
         pool.open([Localizer(network, card)], [], None, 2)
         yield pool
 
@@ -315,7 +315,7 @@ def test_tasks_that_end_their_worker_cost_only_themselves(pool, tmp_path):
     assert told["killed"] == "its worker crashed (signal SIGKILL)"
     assert told["crash"] == "its worker crashed (signal SIGSEGV)"
     assert told["exit"] == "its worker crashed (exit code 7)"
-    assert told["hang"] == "no progress for 1 s"
+    assert told["hang"] == "no progress for 4 s"
     assert told["unreadable"] == "cannot read it"
     assert told["bug"].startswith("ZeroDivisionError: division by zero (stub_task.py, line ")
     assert {name: outcomes[name].attempts for name in BAD} == {**dict.fromkeys(BAD, 2), "unreadable": 1}
