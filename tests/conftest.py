@@ -615,7 +615,8 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 @pytest.fixture(autouse=True)
-def _one_thread():
-    """Sums of another number of threads differ in their last bit, and some tests compare bytes of two trainings."""
-    if (torch := sys.modules.get("torch")) is not None and os.environ.get("OMP_NUM_THREADS") == "1":
-        torch.set_num_threads(1)
+def _onednn():
+    """A bfloat16 product on a CPU without it switches oneDNN off for the process; later tests would round otherwise."""
+    yield
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.backends.mkldnn.set_flags(True)
