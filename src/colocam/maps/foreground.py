@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 HIGHEST = 0.01
 """Share of a map's pixels that count as its highest; results do not change from 0.003 to 0.02."""
+LEVELS = np.arange(255.0, -1.0, -1.0)
+"""Of a map, from the highest down."""
 
 
 def foreground_of(maps: "Tensor") -> "Tensor":
@@ -36,7 +38,8 @@ def array_foreground_of(maps: Float32Array | Levels) -> Float32Array:
     count = _count(levels[0].size) if len(levels) else 1
     counts = [cv2.calcHist([one], [0], None, [256], [0, 256]).reshape(256)[::-1] for one in levels]
     above = np.minimum(np.array(counts, np.int64).reshape(-1, 256).cumsum(1), count)  # from the highest level down
-    return (np.diff(above, axis=1, prepend=0) @ np.arange(255.0, -1.0, -1.0) / (255 * count)).astype(np.float32)
+    mean: Float32Array = (np.diff(above, axis=1, prepend=0) @ LEVELS / (255 * count)).astype(np.float32)
+    return mean
 
 
 def _count(pixels: int) -> int:
