@@ -146,9 +146,10 @@ def localizer_task(
 
     def validate(epoch: int) -> Validation:
         mapper = decoder_mapper(
-            net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
+            net, settings.most_color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
         )
-        return validator.localizer(mapper, epoch)
+        plain = mapper._replace(color_mean="off", threshold=settings.threshold_with("off"))
+        return validator.localizer(mapper, epoch, plain if settings.color_mean == "auto" else None)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
