@@ -101,6 +101,24 @@ def test_training_reads_no_test_video_and_no_box(trained, collection, tmp_path, 
     assert (run / "model.json").read_bytes() == (trained / "model.json").read_bytes()
 
 
+def test_a_model_is_shown_after_each_epoch_of_stage_2(fit, trained):
+    """What is shown after the last epoch is the model that is saved, and looking at it changes nothing."""
+    shown = []
+
+    def look(model, epoch):
+        shown.append((epoch, {name: value.clone() for name, value in model.net.state_dict().items()}))
+        for value in model.net.state_dict().values():
+            value.zero_()
+
+    run = fit("shown", after_epoch=look)
+    assert [epoch for epoch, _ in shown] == [0, 1]
+    saved = load_file(run / "model.safetensors")
+    assert saved.keys() == shown[1][1].keys()
+    assert all(torch.equal(saved[name], shown[1][1][name].to(saved[name].dtype)) for name in saved)
+    assert any(not torch.equal(saved[name], shown[0][1][name].to(saved[name].dtype)) for name in saved)
+    assert (run / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
+
+
 def test_seeds_decide(fit, trained):
     other = fit("other", "seed=1")
     assert (other / "model.safetensors").read_bytes() != (trained / "model.safetensors").read_bytes()

@@ -84,10 +84,11 @@ class _State(BaseModel):
     skipped: SkippedSteps = Field(default_factory=SkippedSteps)
 
 
-def fit(task: Task, folder: Path, journal: Journal) -> None:
+def fit(task: Task, folder: Path, journal: Journal, after_epoch: Callable[[int], None] | None = None) -> None:
     """Train until the last epoch, from the checkpoint ``folder/last`` if there is one.
 
-    Writes ``folder/last`` (everything needed to continue) and ``folder/<score>`` for each score of the validation.
+    Writes ``folder/last`` (everything needed to continue) and ``folder/<score>`` for each score of the validation;
+    ``after_epoch`` is called in the first process when those of an epoch (from 0) are written.
     A step whose loss is NaN or infinite contributes no gradient; such steps are counted, reported after each epoch,
     and stop the run if they persist (:class:`colocam.training.journal.SkippedSteps`).
     """
@@ -138,6 +139,8 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             alone(partial(_validate, task, folder, journal, state))
             state.epoch, state.batch, state.skipped = epoch + 1, 0, SkippedSteps()
             save(stop=any_of(stop_requested())[0])
+            if after_epoch is not None:
+                alone(partial(after_epoch, epoch))
 
 
 def _restored(task: Task, optimiser: torch.optim.SGD, folder: Path) -> _State | None:

@@ -7,7 +7,8 @@ unknown. A frame in which the classifier does not see the tag has no labels (doc
 first round may come from another run, which teaches a smaller network (docs/method/teacher.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def train_method(
     validator: Validator,
     journal: Journal,
     terms: Sequence[Term] = (),
+    after_epoch: Callable[[Model, int], None] | None = None,
 ) -> None:
     """Train all rounds of ``method``, or continue them.
 
@@ -76,6 +78,7 @@ def train_method(
         validator: measures the decoder after each epoch.
         journal: gets the numbers of each step.
         terms: loss terms besides those of the configuration.
+        after_epoch: see :func:`colocam.training.train`.
     """
     settings, labels, begin = run.config.stage2(method), None, 1
     if (teacher := settings.teacher) is not None:
@@ -85,9 +88,16 @@ def train_method(
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
         task = localizer_task(run.config, method, classifier, clips, cams, validator, terms, labels=labels, phase=phase)
-        fit(task, folder, journal)
+        show = None if after_epoch is None else partial(_show, run, classifier, method, folder, after_epoch)
+        fit(task, folder, journal, show)
         if not last:
             labels = first(partial(_labels_of_round, run, classifier, method, clips, folder))
+
+
+def _show(
+    run: Run, classifier: Classifier, method: str, folder: Path, show: Callable[[Model, int], None], epoch: int
+) -> None:
+    show(best_model(run, deepcopy(classifier), method, folder), epoch)
 
 
 def best_model(

@@ -1,6 +1,6 @@
 """Train both stages, from videos and tags to a model. Parts that are already done are skipped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
-from colocam.models.model_file import save_model
+from colocam.models.model_file import Model, save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
@@ -42,6 +42,7 @@ def train(
     classifier: str | Path | None = None,
     device: str | None = None,
     terms: Sequence[Term] = (),
+    after_epoch: Callable[[Model, int], None] | None = None,
 ) -> Path:
     """Train both stages on tagged videos, or continue an interrupted run.
 
@@ -68,6 +69,8 @@ def train(
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: the GPU, if there is one.
         terms: loss terms of stage 2 besides those of the configuration, for every method. Their names and weights are
             stored in the run; to continue the run, pass the same ones. Parameters of a term's module are not trained.
+        after_epoch: called after each epoch of stage 2 with the best model so far, a copy, and the epoch (from 0); of
+            several processes, by the first.
 
     Returns:
         The run folder, which ``evaluate``, ``write_report`` and ``Localizer.load`` take.
@@ -89,7 +92,7 @@ def train(
                 first(partial(take_over, run, Path(classifier)))
             try:
                 with graceful_stop():
-                    _train(run, truth, terms)
+                    _train(run, truth, terms, after_epoch)
             except (InterruptedRunError, KeyboardInterrupt) as stop:
                 raise InterruptedRunError(
                     f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
@@ -138,7 +141,9 @@ def _opened(out: Path) -> Iterator[None]:
         yield
 
 
-def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
+def _train(
+    run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: Callable[[Model, int], None] | None
+) -> None:
     clips = first(lambda: run.clips("train", "val"))
     require_same("frames", [(clip.file.stem, len(clip)) for clip in clips])
     training = [clip for clip in clips if clip.clip.split == "train"]
@@ -151,7 +156,7 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
     classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
     presence = validator.presence(classifier)
     for method in run.config.methods:
-        train_method(run, classifier, method, training, cams, validator, journal, terms)
+        train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)
         alone(partial(_save_model, run, classifier, method, training, chosen_from, presence))
 
 
