@@ -8,8 +8,8 @@ import cv2
 import pytest
 
 from colocam.demo import run_demo as demo
-from colocam.demo.picture import GAP
 from colocam.demo.world import make_world
+from colocam.evaluation.glance import GAP, LONGEST
 from colocam.training import loop
 from colocam.video.fence import decode, probe
 
@@ -39,12 +39,14 @@ def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, mon
     for path in (annotated, run / "report" / "index.html", run / "picture.jpg"):
         assert str(path) in outcome.err
 
-    # frames with boxes are shown before the training goes on, and the last lines open the report and the page
+    # frames with boxes are shown while it trains, and the last lines open the report and the page
     lines = outcome.err.splitlines()
-    first = next(at for at, line in enumerate(lines) if line.startswith("first picture:"))
-    assert first < next(at for at, line in enumerate(lines) if line.startswith("3 of 4"))
+    looks = [at for at, line in enumerate(lines) if line.startswith(f"picture: {run / 'picture.jpg'} shows")]
+    assert len(looks) == 2  # of the classifier, then of CoLo-CAM
+    assert looks[0] < lines.index(next(line for line in lines if line.startswith("class activation maps")))
+    assert looks[1] < lines.index(next(line for line in lines if line.startswith("3 of 4")))
     drawn = cv2.imread(str(run / "picture.jpg"))
-    assert drawn.shape == (2 * 2 * 40 + GAP, 3 * 2 * 48 + 2 * GAP, 3)
+    assert drawn.shape == (2 * LONGEST * 40 // 48 + GAP, 3 * LONGEST + 2 * GAP, 3)
     assert (run / "report" / "index.html").as_uri() in lines[-2]
     program, *words = shlex.split(lines[-1].removeprefix("correct the boxes:"))
     assert program.endswith("colocam")

@@ -1,4 +1,4 @@
-"""The demo: make tagged videos, train on the tags, show boxes as soon as there are some, evaluate and report."""
+"""The demo: make tagged videos, train on the tags, show boxes while it trains, evaluate and report."""
 
 import shlex
 import shutil
@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.config import load_config
-from colocam.demo.picture import draw_picture
 from colocam.demo.world import make_world
+from colocam.evaluation.glance import Glances
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference.localize import localize_file
-from colocam.models.model_file import Model
 from colocam.report import write_report
 from colocam.report.evaluation_tables import print_evaluations
 from colocam.report.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say
 
-SETTINGS = ("classifier.epochs=6", "classifier.batch=16")
-"""Less than half of the preset's frames in stage 1, in as many steps: a first picture comes within three minutes."""
+FIRST_LOOK = 4
+"""Epochs of the classifier before its maps are worth a look."""
 
 
 def run_demo(
@@ -42,22 +41,16 @@ def run_demo(
     run = out / f"{'compare' if compare else 'run'}-{seed}"
     if videos_only:
         return run
+    methods = ["colocam", "fcam"] if compare else ["colocam"]
+    config = load_config("cpu", overrides=[f"seed={seed}", f"methods=[{', '.join(methods)}]", *overrides])
     picture = run / "picture.jpg"
 
-    def show(model: Model, epoch: int) -> None:
-        if model.card.method != "colocam":
-            return
-        draw_picture(picture, model, world)
-        if epoch == 0:
-            say(f"first picture: {picture} (green: true box, red: found; drawn again after each epoch)")
-
-    methods = "colocam, fcam" if compare else "colocam"
+    looks = {"classifier": min(FIRST_LOOK, config.classifier.epochs), "colocam": 1}
     say(
-        "2 of 4: train on the tags: first a classifier (about 2 minutes), then the decoder that finds boxes "
-        f"({'two of them, 3 minutes each' if compare else '3 minutes'}; a first picture after its first epoch)"
+        "2 of 4: train on the tags: a classifier (about 5 minutes; a first picture after 1), then the decoder that "
+        f"finds boxes ({'two of them, 3 minutes each' if compare else '3 minutes'})"
     )
-    config = load_config("cpu", overrides=[f"seed={seed}", f"methods=[{methods}]", *SETTINGS, *overrides])
-    train(world.manifest, run, config, frames=out / "frames", after_epoch=show)
+    train(world.manifest, run, config, frames=out / "frames", after_epoch=Glances(picture, run, world.truth, looks))
     say("3 of 4: compare the boxes of 36 test videos with the true ones (about 40 s)")
     print_evaluations([evaluate(run, world.truth)])
     say("4 of 4: localize in one video, look for doubtful frames in all, write the report (about 20 s)")

@@ -7,8 +7,7 @@ unknown. A frame in which the classifier does not see the tag has no labels (doc
 first round may come from another run, which teaches a smaller network (docs/method/teacher.md).
 """
 
-from collections.abc import Callable, Sequence
-from copy import deepcopy
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,7 @@ from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
 from colocam.training.journal import Journal
-from colocam.training.loop import fit
+from colocam.training.loop import AfterEpoch, fit
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels
@@ -62,7 +61,7 @@ def train_method(
     validator: Validator,
     journal: Journal,
     terms: Sequence[Term] = (),
-    after_epoch: Callable[[Model, int], None] | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> None:
     """Train all rounds of ``method``, or continue them.
 
@@ -88,16 +87,9 @@ def train_method(
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
         task = localizer_task(run.config, method, classifier, clips, cams, validator, terms, labels=labels, phase=phase)
-        show = None if after_epoch is None else partial(_show, run, classifier, method, folder, after_epoch)
-        fit(task, folder, journal, show)
+        fit(task, folder, journal, after_epoch)
         if not last:
             labels = first(partial(_labels_of_round, run, classifier, method, clips, folder))
-
-
-def _show(
-    run: Run, classifier: Classifier, method: str, folder: Path, show: Callable[[Model, int], None], epoch: int
-) -> None:
-    show(best_model(run, deepcopy(classifier), method, folder), epoch)
 
 
 def best_model(

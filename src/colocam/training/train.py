@@ -1,6 +1,6 @@
 """Train both stages, from videos and tags to a model. Parts that are already done are skipped."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,13 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
-from colocam.models.model_file import Model, save_model
+from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
+from colocam.training.loop import AfterEpoch
 from colocam.training.rounds import best_model, open_teacher, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
@@ -42,7 +43,7 @@ def train(
     classifier: str | Path | None = None,
     device: str | None = None,
     terms: Sequence[Term] = (),
-    after_epoch: Callable[[Model, int], None] | None = None,
+    after_epoch: AfterEpoch | None = None,
 ) -> Path:
     """Train both stages on tagged videos, or continue an interrupted run.
 
@@ -69,8 +70,9 @@ def train(
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: the GPU, if there is one.
         terms: loss terms of stage 2 besides those of the configuration, for every method. Their names and weights are
             stored in the run; to continue the run, pass the same ones. Parameters of a term's module are not trained.
-        after_epoch: called after each epoch of stage 2 with the best model so far, a copy, and the epoch (from 0); of
-            several processes, by the first.
+        after_epoch: called after each epoch with its phase (``classifier``, or the method), its number from 0, and a
+            :class:`colocam.maps.mapper.Mapper`, which computes maps with the present weights; of several processes,
+            in the first.
 
     Returns:
         The run folder, which ``evaluate``, ``write_report`` and ``Localizer.load`` take.
@@ -141,16 +143,14 @@ def _opened(out: Path) -> Iterator[None]:
         yield
 
 
-def _train(
-    run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: Callable[[Model, int], None] | None
-) -> None:
+def _train(run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: AfterEpoch | None) -> None:
     clips = first(lambda: run.clips("train", "val"))
     require_same("frames", [(clip.file.stem, len(clip)) for clip in clips])
     training = [clip for clip in clips if clip.clip.split == "train"]
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
-    train_classifier(run, training, validator, journal)
+    train_classifier(run, training, validator, journal, after_epoch)
     (source,) = first(lambda: run.sources(run.config.cam))
     cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
