@@ -155,9 +155,8 @@ class Library:
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of videos and models in place of paths of this machine."""
-        named = {str(one.path): one.name for one in self.films()}
-        named |= {str(one.path): one.title for one in self.models.all()}
-        return named_paths(text, named, self.workspace.root)
+        models = {str(one.path): one.title for one in self.models.all()}
+        return named_paths(text, {str(one.path): one.name for one in self.films()} | models, self.workspace.root)
 
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
         """Add a video; one of the same content is there already and keeps its name and its corrections.
@@ -168,10 +167,9 @@ class Library:
             tag: class that the video carries, "" where it is unknown.
         """
         try:
-            digest = self._digest(path)
+            key = (digest := self._digest(path))[:ID_DIGITS]
         except OSError as error:
             raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
-        key = digest[:ID_DIGITS]
         with self._lock:
             old = self._films.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
@@ -196,10 +194,8 @@ class Library:
         taken = {file_name(other.name).casefold() for other in self._films.values() if other.id != film}
         name = "/".join(plain(part) for part in name.split("/")) or "video"
         folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
-        above = list(
-            accumulate(folders[name.count("/") :], lambda under, folder: f"{plain(folder)}/{under}", initial=name)
-        )
-        return unused(above, taken)
+        above = accumulate(folders[name.count("/") :], lambda under, one: f"{plain(one)}/{under}", initial=name)
+        return unused(list(above), taken)
 
     def remove(self, film: Film) -> None:
         """Remove a video from the library; its file and its corrections are kept."""
@@ -294,8 +290,8 @@ class Library:
     def objects(self, film: Film, results: FilmResults) -> dict[int, Marks]:
         """What people said about the objects of a video, by their numbers, beside what a model found in it."""
         assert film.index is not None
-        _, history = self.store.history(film.id)
-        return objects_of(history.actions, film.index.frames, film.index.cuts, results.absent)
+        actions = self.store.history(film.id)[1].actions
+        return objects_of(actions, film.index.frames, film.index.cuts, results.absent)
 
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
