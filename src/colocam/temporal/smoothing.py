@@ -252,7 +252,8 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
     held: dict[int, tuple[Float64Array, float | None]] = {}  # boxes and scores yielded last, by track
     waiting: deque[Followed] = deque()
     width, online = (TRACKS_WIDTH, TRACKS_DAMPING) if instances else (WIDTH, inf)
-    damping, sharpness = (0.0, SHARPNESS) if ahead else (online, SHARPNESS_ONLINE)
+    damping, fit = (0.0, SHARPNESS) if ahead else (online, SHARPNESS_ONLINE)
+    sharpness = None if instances else fit
 
     def decide() -> Iterator[FrameObservation]:
         nonlocal held
@@ -269,12 +270,7 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
             if seen[0].time <= time <= seen[-1].time and (shown or not ahead):
                 times = np.array([one.time for one in seen], np.float64)
                 boxes = np.array([one.found[track][1] for one in seen])
-                counts = None
-                if index != NONE and instances:
-                    counts = _positive(iou(np.array(found[track][1]), boxes) ** TRACKS_SHARPNESS)
-                elif index != NONE:
-                    threshold = float(observation.candidates.thresholds[0])
-                    counts = _positive(explained(observation.levels, threshold, boxes) ** sharpness)
+                counts = None if index == NONE else _counts(observation, found[track][1], boxes, sharpness)
                 box = smooth_box(times, boxes, time, width, damping, counts)
                 given[track] = index, box, _mean_score(seen, track, time) if instances else None
             elif not ahead and shown and (instances or not found) and track in held and time - seen[-1].time <= GAP:
@@ -301,6 +297,15 @@ def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:
     return sum(map(mul, weights, scores)) / sum(weights)
 
 
-def _positive(counts: Float64Array) -> Float64Array | None:
-    """The weights (n,); None, for equal ones, where all are 0."""
+def _counts(
+    observation: FrameObservation, own: list[float], boxes: Float64Array, sharpness: float | None
+) -> Float64Array | None:
+    """(n,) weights of boxes (n, 4) in a frame; None where all of them are 0.
+
+    Their scores in its map to the power ``sharpness``; None, for several objects: by their IoU with its ``own`` box.
+    """
+    if sharpness is None:
+        counts = iou(np.array(own), boxes) ** TRACKS_SHARPNESS
+    else:
+        counts = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes) ** sharpness
     return counts if counts.any() else None
