@@ -45,6 +45,7 @@ from colocam.losses.affinity import (
     dense_color_product,
     engine,
 )
+from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Model, save_model
@@ -219,6 +220,21 @@ def test_products_are_the_same_in_every_run():
     colors, values = frames.flatten(2).transpose(1, 2).reshape(1, -1, 3), maps.reshape(1, -1, 1)
     first = color_product(colors, values)
     assert all(torch.equal(color_product(colors, values), first) for _ in range(5))
+
+
+def test_the_foreground_of_maps_is_that_of_the_host():
+    """To the last bit, for one frame and for many, as levels and as floats, and the host does not wait."""
+    for count, side in ((1, 64), (5, 224), (64, 112)):
+        maps = torch.rand(count, side, side, generator=torch.Generator().manual_seed(side)) ** 4
+        for given in (maps, to_8bit(maps)):
+            there = given.to(GPU)
+            torch.cuda.synchronize()
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                found = foreground_of(there)
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+            np.testing.assert_array_equal(found.cpu().numpy(), array_foreground_of(given.numpy()))
 
 
 def test_the_losses_never_make_the_host_wait():

@@ -104,9 +104,10 @@ def test_maps_are_probabilities():
 
 def test_values_from_a_gpu_are_checked_on_the_host():
     logits, maps, peaks, *_ = output()
-    assert require_numbers(HostOutput(logits, maps, peaks, IDS)).maps is maps
+    sure = np.ones(2, np.float32)
+    assert require_numbers(HostOutput(logits, maps, peaks, sure, IDS)).maps is maps
     with pytest.raises(ColocamError, match="the network's peaks have NaN"):
-        require_numbers(HostOutput(logits, maps, peaks + np.float32(np.nan), IDS))
+        require_numbers(HostOutput(logits, maps, peaks + np.float32(np.nan), sure, IDS))
 
 
 @pytest.mark.parametrize("tensors", [False, True])
@@ -118,8 +119,9 @@ def test_maps_are_completed_by_colour(levels, tensors):
     given = output(to_8bit(maps) if levels else maps)
     given = as_tensors(given) if tensors else given
     parts = [NetworkOutput(*(part[at : at + 1] for part in given)) for at in (0, 1)]  # of two passes
-    logits, found, peaks, ids = postprocess(parts, PostProcessing(np.zeros(2, np.int64)))
+    logits, found, peaks, sure, ids = postprocess(parts, PostProcessing(np.zeros(2, np.int64)))
     assert ids.tolist() == IDS.tolist()
+    assert sure.tolist() == [1, 0]  # of the maps as the network gave them
     assert logits.shape == peaks.shape == (2, 3)
     scale, rounding = (255, 1.5 / 255) if found.dtype == np.uint8 else (1, 1e-3)
     mean = 4 / 64  # of the red pixels of both frames
@@ -132,5 +134,5 @@ def test_maps_are_completed_by_colour(levels, tensors):
 def test_maps_stay_as_they_are_unless_asked(tensors):
     given = output(np.random.default_rng(0).random((2, 8, 8), np.float32))
     found = postprocess([as_tensors(given) if tensors else given], PostProcessing())
-    for one, two in zip(found, (*given[:3], given.ids), strict=True):
-        np.testing.assert_array_equal(one, two)
+    for name in ("logits", "maps", "peaks", "ids"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(given, name))

@@ -271,6 +271,12 @@ def alone(small, images):
     return logits.numpy(), maps.numpy()
 
 
+def highest(maps):
+    """The mean of the highest hundredth of the pixels of each map, in 8 bits, by sorting them."""
+    levels = np.sort((255 * maps).astype(np.uint8).reshape(len(maps), -1))
+    return (levels[:, -(levels.shape[1] // 100) :].mean(1) / 255).astype(np.float32)
+
+
 @pytest.mark.parametrize("rows", [GROUP, 2 * GROUP])
 def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recorded, rows):
     shape = OutputShape(3, SIDE, SIDE)
@@ -286,16 +292,17 @@ def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recor
             images, ids = patches(rng, rows), np.stack([np.full(rows, video), turn * rows + np.arange(rows)], 1)
             output = remote.postprocess([remote.submit(images, ids, slice(0, rows))], PostProcessing())()
             np.testing.assert_array_equal(output.ids, ids)
-            found.append((images, output.logits, output.maps))
+            found.append((images, output.logits, output.maps, output.foreground))
         served.close()
         return found
 
     with ThreadPoolExecutor(8) as pool:
         videos = list(pool.map(drive, range(8)))
-    for images, logits, maps in (one for video in videos for one in video):
+    for images, logits, maps, sure in (one for video in videos for one in video):
         expected = alone(small, images)
         np.testing.assert_allclose(logits, expected[0], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(maps, expected[1], rtol=0, atol=1e-4)
+        np.testing.assert_array_equal(sure, highest(maps))
 
 
 def test_another_thread_than_the_owner_is_refused(recorded):

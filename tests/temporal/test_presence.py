@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate
+from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, with_foreground
 
 PLAIN = Calibration(1.0, 0.0)
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
@@ -72,6 +72,28 @@ def test_without_a_tag_the_class_with_the_highest_peaks_of_the_shot_is_followed(
 def test_all_evidence_of_a_frame_that_stands_alone_counts():
     (found,) = Presence(Calibration(2.0, -1.0), 0, 0, share=1.0).push(np.array([1.5]), cut=True)
     assert found == pytest.approx(expit(2 * 1.5 - 1 + np.log(APPEAR / VANISH)))
+
+
+@settings(RELAXED, max_examples=60)
+@given(e=st.floats(-LIMIT, LIMIT), f=st.floats(0, 1))
+def test_the_odds_against_an_object_add_up(e, f):
+    """The class looks wrong, or the decoder sees nothing: each has odds of its own against an object."""
+    (found,) = with_foreground(np.array([e]), f)
+    against = np.exp(-e) + ((1 - f) / f if f > 1e-300 else np.inf)
+    assert found == pytest.approx(np.clip(-np.log(against), -LIMIT, LIMIT), abs=1e-9)
+    assert found <= e + 1e-9
+    assert found <= with_foreground(np.array([e]), min(1.0, f + 0.1))[0] + 1e-9
+
+
+def test_a_decoder_that_sees_nothing_outweighs_a_scene_of_the_class():
+    """The boat's lake without a boat: the classifier is sure of the class, the decoder draws nothing."""
+    peaks = [(6.0, 0.0, 0.0)] * 12
+    lake = Presence(PLAIN, 16, 0)
+    found = [p for frame, one in enumerate(peaks) for p in lake.push(np.array(one), 0.9 if frame < 6 else 0.1)]
+    found += lake.finish()
+    assert min(found[:4]) > 0.9
+    assert max(found[8:]) < 0.2
+    assert min(presences(Presence(PLAIN, 16, 0), peaks)) > 0.9  # the classifier alone
 
 
 def test_neighbours_carry_over_a_doubtful_frame():

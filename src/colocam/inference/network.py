@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
+from colocam.maps.foreground import array_foreground_of
 from colocam.maps.postprocess import array_classes_of, arrays_postprocess
 from colocam.types import Float32Array, Levels
 
@@ -91,11 +92,20 @@ class PostProcessing(NamedTuple):
 
 
 class HostOutput(NamedTuple):
-    """Logits (B, K), post-processed maps (B, h, w), peaks (B, K) and ids (B, 2) in host memory."""
+    """What is known of B frames, in host memory.
+
+    Attributes:
+        logits: (B, K).
+        maps: (B, h, w), post-processed.
+        peaks: (B, K).
+        foreground: (B,) mean of the highest pixels of each map before that (:mod:`colocam.maps.foreground`).
+        ids: (B, 2).
+    """
 
     logits: Float32Array
     maps: Float32Array | Levels
     peaks: Float32Array
+    foreground: Float32Array
     ids: Ids
 
 
@@ -183,7 +193,8 @@ def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> H
     if how.windows is not None:
         classes = array_classes_of(logits, how.windows, how.tag)
         own = activations[np.arange(len(classes)), classes]
-    return HostOutput(logits, arrays_postprocess(frames, maps, how.colors, own, how.power), peaks, ids)
+    finished = arrays_postprocess(frames, maps, how.colors, own, how.power)
+    return HostOutput(logits, finished, peaks, array_foreground_of(maps), ids)
 
 
 def joined(images: Sequence[Levels], rows: int) -> Levels:

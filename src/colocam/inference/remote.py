@@ -43,7 +43,7 @@ class PassMemory:
         self._shape = shape
         images, ids = rows * shape.size**2 * 3, rows * ID_BYTES
         # Of a pass or of a window, with maps as float32.
-        output = max(rows, WINDOW) * (4 * (2 * shape.classes + shape.map_size**2) + ID_BYTES)
+        output = max(rows, WINDOW) * (4 * (2 * shape.classes + shape.map_size**2 + 1) + ID_BYTES)
         length = PASSES * (images + ids) + OUTPUTS * output
         self.file = memory_file(length) if file is None else file
         memory = np.frombuffer(map_file(os.dup(self.file) if file is None else file), np.uint8)
@@ -70,7 +70,8 @@ class PassMemory:
     def read_output(self, slot: int, maps: str, frames: int) -> HostOutput:
         """A copy of the output in a slot."""
         classes, side = (frames, self._shape.classes), self._shape.map_size
-        kinds = (("float32", classes), (maps, (frames, side, side)), ("float32", classes), ("int64", (frames, 2)))
+        numbers = (("float32", classes), ("float32", (frames,)), ("int64", (frames, 2)))  # peaks, foreground, ids
+        kinds = (("float32", classes), (maps, (frames, side, side)), *numbers)
         parts: list[npt.NDArray[np.generic]] = []
         begin = 0
         for kind, shape in kinds:

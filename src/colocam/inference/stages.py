@@ -224,7 +224,8 @@ def find_candidates(
             for box in boxes_of(np.stack([level for _, level in same]), threshold)
         ]
         values = (softmax(output.logits[own]), output.maps[own], levels, boxes)
-        columns = (some.frames[own], *values, output.peaks[own], some.cuts[own].tolist())
+        scalars = (some.cuts[own].tolist(), output.foreground[own].tolist())
+        columns = (some.frames[own], *values, output.peaks[own], *scalars)
         return [FrameObservation(*one) for one in zip(*columns, strict=True)]
 
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):

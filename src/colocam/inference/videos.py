@@ -224,7 +224,7 @@ def of_shard(videos: Sequence[Video], shard: Shard) -> list[Video]:
     return [video for video in videos if shard.has(video)]
 
 
-FORMAT = 2
+FORMAT = 3
 """Changes when the same video, model and options give other rows."""
 
 

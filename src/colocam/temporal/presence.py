@@ -5,6 +5,12 @@ object is visible; otherwise it is a peak of the background, which is also visib
 a·z + b, the log-likelihood ratio of such a peak with and without the object, is fitted to the peaks of frames against
 the peaks of their own background. No frame needs a label.
 
+The classifier also knows the scene: water looks like a boat to it. The decoder draws the object alone, so the mean f of
+the highest pixels of its map (:mod:`colocam.maps.foreground`) is a second sign. An object is there only where the class
+looks right *and* the decoder sees a foreground, so the odds against it add up:
+
+    evidence = −ln(e^−(a·z + b) + (1 − f) / f)
+
 A hidden Markov model with two states, present and absent, combines the evidence of neighbouring frames. Frames of one
 shot are similar, so the evidence of each frame is multiplied by ``SHARE``.
 """
@@ -25,10 +31,12 @@ SHARE = 0.5
 """Share of a frame's evidence that is independent of its neighbours."""
 LIMIT = 12.0
 """Bound of the evidence, in log-odds."""
+LEAST_FOREGROUND = exp(-LIMIT) / 2
+"""A smaller foreground is beyond the bound anyhow."""
 
 
 class Calibration(NamedTuple):
-    """Evidence = slope · peak + offset."""
+    """Evidence of the classifier = slope · peak + offset."""
 
     slope: float
     offset: float
@@ -37,6 +45,21 @@ class Calibration(NamedTuple):
         """Log-odds that peaks (any shape) belong to an object, within ± :data:`LIMIT`."""
         found: Float64Array = np.minimum(np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT)
         return found
+
+
+def with_foreground(evidence: Float64Array, foreground: float | npt.NDArray[np.floating]) -> Float64Array:
+    """Log-odds that the class looks right and the decoder sees a foreground: −ln(e^−evidence + (1 − f) / f).
+
+    Args:
+        evidence: of the classifier, within ± :data:`LIMIT`.
+        foreground: f in 0–1, of a shape that fits; 1 leaves the evidence as it is.
+
+    Returns:
+        Within ± :data:`LIMIT`, like the evidence.
+    """
+    f = np.maximum(np.asarray(foreground, np.float64), LEAST_FOREGROUND)
+    found: Float64Array = np.maximum(-np.log(np.exp(-evidence) + (1 - f) / f), -LIMIT)
+    return found
 
 
 def calibrate(peaks: Float64Array, background: Float64Array) -> Calibration | None:
@@ -116,10 +139,16 @@ class Presence:
         self._last: _Frame | None = None
         self._waiting: deque[_Frame] = deque()
 
-    def push(self, peaks: npt.NDArray[np.floating], *, cut: bool = False) -> list[float]:
-        """Add the peaks (K,) of the next frame; return the presence in the frame ``lag`` before it, if there is one."""
+    def push(self, peaks: npt.NDArray[np.floating], foreground: float = 1.0, *, cut: bool = False) -> list[float]:
+        """Add the next frame; return the presence in the frame ``lag`` before it, if there is one.
+
+        Args:
+            peaks: (K,) maxima of the classes' activation maps.
+            foreground: of the decoder's map, 0–1 (:mod:`colocam.maps.foreground`).
+            cut: whether the frame begins a new shot.
+        """
         total = peaks.astype(np.float64)
-        evidence = self.share * self.calibration.evidence(total)
+        evidence = self.share * with_foreground(self.calibration.evidence(total), foreground)
         if self._last is None or cut:
             before = np.full(len(evidence), log(APPEAR / VANISH))  # stationary distribution
         else:

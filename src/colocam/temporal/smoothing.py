@@ -73,6 +73,7 @@ class FrameObservation:
         candidates: candidate boxes in map pixels.
         peaks: (K,) maxima of the classes' activation maps.
         cut: whether a new shot begins here.
+        foreground: how sure the decoder is of a foreground, 0–1 (:mod:`colocam.maps.foreground`).
         votes: (K,) votes for the classes in the shot so far.
         tag: index of the class of the shot, as far as it is known; None without smoothing.
         choice: index of the chosen candidate, ``NONE`` for none.
@@ -91,6 +92,7 @@ class FrameObservation:
     candidates: Candidates
     peaks: npt.NDArray[np.float32]
     cut: bool = False
+    foreground: float = 1.0
     votes: Float64Array = field(default_factory=lambda: np.zeros(0), repr=False)
     tag: int | None = None
     choice: int = NONE
@@ -115,7 +117,7 @@ def single(
 ) -> Iterator[FrameObservation]:
     """Each frame by itself, without tracks: with its published box or, with ``instances``, once for each blob."""
     for observation in observations:
-        (observation.presence,) = presence.push(observation.peaks, cut=True)
+        (observation.presence,) = presence.push(observation.peaks, observation.foreground, cut=True)
         boxes, scores, *_ = observation.candidates
         for index, box in enumerate(boxes if instances else boxes[:1]):
             yield replace(observation, choice=index, box=box, score=float(scores[index]) if instances else None)
@@ -177,7 +179,7 @@ def decide(
     for observation in observations:
         waiting.append(observation)
         choices = path.push(observation.choices, cut=observation.cut) if path else None
-        yield from decided(presence.push(observation.peaks, cut=observation.cut), choices)
+        yield from decided(presence.push(observation.peaks, observation.foreground, cut=observation.cut), choices)
     yield from decided(presence.finish(), path.finish() if path else None)
 
 
