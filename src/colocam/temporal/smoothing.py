@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from math import exp, inf
-from operator import mul
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -294,9 +293,9 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
 
 def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:
     """Mean of a track's scores in the frames where it is seen, with weights that fall with the time from ``time``."""
-    weights = [exp(-0.5 * ((one.time - time) / TRACKS_WIDTH) ** 2) for one in seen]
-    scores = [float(one.observation.candidates.scores[one.found[track][0]]) for one in seen]
-    return sum(map(mul, weights, scores)) / sum(weights)
+    apart = np.array([one.time - time for one in seen])
+    scores = np.array([one.observation.candidates.scores[one.found[track][0]] for one in seen])
+    return float(np.average(scores, weights=np.exp(-0.5 * (apart / TRACKS_WIDTH) ** 2)))
 
 
 def _counts(
