@@ -34,6 +34,7 @@ from colocam.segment import load_segmenter
 from colocam.segment.refine import extents
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
+from colocam.temporal.motion import WeighByPast, WeighWindows
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
@@ -129,6 +130,8 @@ class Localizer:
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
+        by_shot = self.chooser.by_shot and asked.smooth != "none" and not asked.instances
+        self.motion = by_shot if asked.motion is None else asked.motion
 
     def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":
         """The same model, opened once, with some other options."""
@@ -286,6 +289,7 @@ class Localizer:
             rows,
             self.options.batch,
             histograms=look_ahead is not None,
+            greys=self.motion,
             images=images or self.segmenter is not None,
         )
         ended = Event()
@@ -298,7 +302,8 @@ class Localizer:
             CutFinder(look_ahead.cuts if look_ahead else 0),
             MapSettings(self.color_mean, self.focus, self._tag, self.network, either),
         )
-        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of)
+        motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
+        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
