@@ -338,7 +338,8 @@ class Localizer:
             # Plain numbers: arrays of four take several times as long.
             inside = [min(max(at, 0.0), limit) for at, limit in zip(observation.box.tolist(), limits, strict=True)]
             x1, y1, x2, y2 = map(round, inside)
-            score = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
+            mean = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
+            score = mean if observation.score is None else observation.score
             box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
             lead = None if self.options.instances else margin(observation.candidates, observation.box)
             if observation.mask is not None and observation.choice != NONE:
