@@ -32,7 +32,7 @@ from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
 from colocam.training.journal import Journal
-from colocam.training.loop import fit
+from colocam.training.loop import AfterEpoch, fit
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels
@@ -61,6 +61,7 @@ def train_method(
     validator: Validator,
     journal: Journal,
     terms: Sequence[Term] = (),
+    after_epoch: AfterEpoch | None = None,
 ) -> None:
     """Train all rounds of ``method``, or continue them.
 
@@ -76,6 +77,7 @@ def train_method(
         validator: measures the decoder after each epoch.
         journal: gets the numbers of each step.
         terms: loss terms besides those of the configuration.
+        after_epoch: see :func:`colocam.training.train`.
     """
     settings, labels, begin = run.config.stage2(method), None, 1
     if (teacher := settings.teacher) is not None:
@@ -85,7 +87,7 @@ def train_method(
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
         task = localizer_task(run.config, method, classifier, clips, cams, validator, terms, labels=labels, phase=phase)
-        fit(task, folder, journal)
+        fit(task, folder, journal, after_epoch)
         if not last:
             labels = first(partial(_labels_of_round, run, classifier, method, clips, folder))
 
