@@ -38,7 +38,7 @@ def test_commands_limits_and_starts_are_measured_printed_and_written(tiny, tmp_p
     run = inference._time_command
     monkeypatch.setattr(inference, "_time_command", timed)
     monkeypatch.setattr(inference, "time_process", lambda words, plain=inference.time_process: (
-        inference.Timed(0.0, 0.0, 1.5) if "-c" in words else plain(words)
+        inference.Timed(0.0, 0.0, 1.5) if "0:1" in words else plain(words)
     ))  # fmt: skip
     monkeypatch.setattr(inference, "load_config", lambda _: load_config(overrides=list(tiny)))
     result = inference.run("cpu", tmp_path / "inference.json", ["cpu"], videos=2)
