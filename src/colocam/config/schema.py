@@ -291,8 +291,7 @@ class LocalizerStage(Optimisation):
     """Post-processing of the trained decoder's maps: average over pixels of similar colour. auto: clip, or off where
     that shrinks the boxes of held-out videos (docs/method/colour-mean.md)."""
     focus: Focus = False
-    """Post-processing of the trained decoder's maps: weight them by this power of the class's CAM, true is 1
-    (docs/method/focus.md)."""
+    """Post-processing of the decoder's maps: weight them by this power of the class's CAM (docs/method/focus.md)."""
     chooser: str = "largest"
     """Name in :data:`colocam.boxes.CHOOSERS`: which of a map's contours is the object (docs/method/choosers.md)."""
     threshold: Fraction | None = None
