@@ -84,7 +84,8 @@ class Localization:
         tag: class of the shot; without smoothing, the most probable class of the frame.
         probability: probability of ``tag`` in this frame, 0–1.
         box: box of the object in pixels of the original video; None without an object.
-        score: mean foreground probability inside the box, 0–1; 0 without a box.
+        score: mean foreground probability inside the box, 0–1; of one of several objects, how much it stands out
+            (:func:`colocam.boxes.candidates.contrasts`); 0 without a box.
         raw_map: (h, w) the heat map as the network gave it: foreground probability in float32, or 8-bit levels.
         track: index of the object within its video; None without tracking.
         presence: probability that the tagged object is in this frame, 0–1; None if the model has no calibration.

@@ -26,8 +26,8 @@ class MovingBox:
     tags = ("cat", "dog")
     card = SimpleNamespace(size=32, presence="known")
 
-    def __init__(self, shift=5.0, *, tag=None, presence=None, threshold=None):
-        self.shift = shift
+    def __init__(self, shift=5.0, *, tag=None, presence=None, threshold=None, instances=False):
+        self.shift, self.instances = shift, instances
         self.tag, self.presence, self.down = tag or "cat", presence or 0.0, 10 * (threshold or 0.0)
 
     def with_options(self, **options):
@@ -41,22 +41,22 @@ class MovingBox:
             heat = np.zeros((16, 16), np.float32)
             heat[4:8, 4:8] = 1
             faint = 0.1 if frame.index % 7 == 3 else 0.9
-            yield (
-                frame,
-                Localization(
-                    frame=frame.index,
-                    pts=frame.pts,
-                    tag=self.tag,
-                    probability=0.9,
-                    box=Box(x, 6.0 + self.down, x + 20, 30.0) if self.presence <= 0.8 else None,
-                    score=faint,
-                    raw_map=heat,
-                    track=0,
-                    presence=0.8,
-                    margin=0.5,
-                    mask=mask,
-                ),
+            found = Localization(
+                frame=frame.index,
+                pts=frame.pts,
+                tag=self.tag,
+                probability=0.9,
+                box=Box(x, 6.0 + self.down, x + 20, 30.0) if self.presence <= 0.8 else None,
+                score=faint,
+                raw_map=heat,
+                track=0,
+                presence=0.8,
+                margin=0.5,
+                mask=mask,
             )
+            if self.instances and 4 <= frame.index < 12:  # another one, which stays where it is, is found first
+                yield frame, replace(found, box=Box(2.0, 32.0, 22.0, 46.0), score=0.4, track=1, mask=None, margin=None)
+            yield frame, found
 
 
 class LeavesAndReturns(MovingBox):

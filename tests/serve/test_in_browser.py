@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change, marks_of
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change, objects_of
 from served_page import ServedPage, listening
 
 
@@ -45,7 +45,7 @@ def test_boxes_between_marked_frames_follow_as_the_server_says(one):
     one.until_saved()
     film = one.library.film(one.film)
     _, history = one.store.history(one.film)
-    marks = marks_of(history.actions, film.index.frames, film.index.cuts)
+    marks = objects_of(history.actions, film.index.frames, film.index.cuts)[1]
     seen = one.page.evaluate("({ state: [...window.colocam.marks.state], box: window.colocam.marks.box })")
     assert seen["state"] == marks.state.tolist()
     assert {FOLLOWS, FOLLOWS_NONE, ACCEPTED} <= set(seen["state"])
@@ -68,7 +68,7 @@ def test_the_page_asks_whether_the_object_was_there_all_the_time(
 
         def state():
             _, history = server.store.history(known.id)
-            marks = marks_of(history.actions, known.index.frames, known.index.cuts, known.results.absent)
+            marks = objects_of(history.actions, known.index.frames, known.index.cuts, known.results.absent)[1]
             assert opened.page.evaluate("[...window.colocam.marks.state]") == marks.state.tolist()
             return marks.state.tolist()
 
@@ -350,6 +350,18 @@ KEYS = [
         "Enter",
         f"{NUMBER} === window.colocam.queue[0][0] && window.colocam.marks.state.includes(1)",
     ),
+    ("i", "window.colocam.objects.selected === 2"),
+    ("t", "window.colocam.objects.selected === 1"),
+    ("Shift+T", "window.colocam.objects.selected === 2"),
+    ("1", "window.colocam.objects.selected === 1"),
+    ("q", "window.colocam.objects.alone"),
+    ("q", "!window.colocam.objects.alone"),
+    ("s", "window.colocam.objects.selected === 3"),
+    ("u", "document.querySelector('dialog[open]').innerText.includes('Unite object 3 with')"),
+    ("1", "window.colocam.objects.selected === 1 && !document.querySelector('dialog')"),
+    ("2", "window.colocam.objects.selected === 2"),
+    ("r", "document.querySelector('dialog[open]').innerText.includes('Remove object 2?')"),
+    ("Escape", "!document.querySelector('dialog')"),
     ("Space", "window.colocam.player.playing"),
     ("Space", "!window.colocam.player.playing"),
     ("?", "document.querySelector('dialog[open]').innerText.includes('Accept the stretch')"),
@@ -367,7 +379,9 @@ def test_every_key_in_the_list_works_and_every_control_has_a_name(one):
         "import(document.querySelector('[href$=\"/keys.js\"]').href).then((keys) => keys.KEYS.flatMap((one) => one[1]))"
     )
     tested = {key.rpartition("+")[2] or "+" for key, _ in KEYS}
-    elsewhere = {" ", "]", "[", "n", "N", "l", "=", "Delete"} | {key for key in known if key.startswith("Arrow")}
+    elsewhere = {" ", "]", "[", "n", "N", "l", "=", "Delete", *"456789"} | {
+        key for key in known if key.startswith("Arrow")
+    }
     assert set(known) <= tested | elsewhere
     names = one.page.evaluate(
         "[...document.querySelectorAll('button, select, input, [role=slider]')].filter((one) => "

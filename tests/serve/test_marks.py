@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, Action, marks_of
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, Action, objects_of
 
 COUNT = 20
 spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(
@@ -72,7 +72,7 @@ def interpolated(shown, frames, cuts, absent):
 )
 def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing, away):
     frames = np.array([frame for frame in range(COUNT) if frame not in missing], np.int64)
-    marks = marks_of(listed, frames, np.isin(frames, list(cuts)), np.isin(frames, list(away)))
+    marks = objects_of(listed, frames, np.isin(frames, list(cuts)), np.isin(frames, list(away)))[1]
     expected = by_frame(listed, frames.tolist(), [cut for cut in cuts if cut in frames], away & set(frames.tolist()))
     for at, frame in enumerate(frames.tolist()):
         state, box, tag = expected[frame]
@@ -84,14 +84,14 @@ def test_what_was_accepted_is_kept_until_it_is_changed():
     frames, cuts = np.arange(6), np.zeros(6, bool)
     shown = [[1.0, 2.0, 3.0, 4.0], None, [5.0, 6.0, 7.0, 8.0]]
     accepted = Action(kind="accepted", start=1, stop=4, tag="cat", boxes=shown)
-    marks = marks_of([accepted], frames, cuts)
+    marks = objects_of([accepted], frames, cuts)[1]
     assert marks.kept.tolist() == [False, True, True, True, False, False]
     np.testing.assert_array_equal(marks.box[1:4], [shown[0], [np.nan] * 4, shown[2]])
     assert marks.accepted_tag == ["", "cat", "cat", "cat", "", ""]
     drawn = Action(kind="box", start=3, stop=4, box=[0, 0, 9, 9])
-    marks = marks_of([drawn, accepted, Action(kind="clear", start=1, stop=2)], frames, cuts)
+    marks = objects_of([drawn, accepted, Action(kind="clear", start=1, stop=2)], frames, cuts)[1]
     assert marks.state.tolist() == [PREDICTED, PREDICTED, ACCEPTED, BOX, PREDICTED, PREDICTED]
     assert marks.kept.tolist() == [False, False, True, False, False, False]
     assert marks.box[3].tolist() == [0, 0, 9, 9]
-    old = marks_of([Action(kind="accepted", start=0, stop=6)], frames, cuts)  # events of the first version
+    old = objects_of([Action(kind="accepted", start=0, stop=6)], frames, cuts)[1]  # events of the first version
     assert not old.kept.any()

@@ -11,7 +11,7 @@ from colocam.cams import extract
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.serve.corrected import corrected_rows
-from colocam.serve.marks import marks_of
+from colocam.serve.marks import objects_of
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
 
@@ -81,8 +81,8 @@ def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
     assert detail(two)["results"]["box"][3] == [20, 6, 40, 30]
     # What was accepted stays, whichever model is in use.
     film = two.library.film(two.film)
-    marks = marks_of(two.store.history(two.film)[1].actions, film.index.frames, film.index.cuts)
-    rows = corrected_rows(film.results, marks, film.index)
+    objects = objects_of(two.store.history(two.film)[1].actions, film.index.frames, film.index.cuts)
+    rows = corrected_rows(film.results, objects, film.index)
     assert rows.box[3].tolist() == [8, 6, 28, 30]
     assert rows.box[4].tolist() == [21, 6, 41, 30]
     assert two.client.post("/api/models", json={"key": first}).json()["active"] == first

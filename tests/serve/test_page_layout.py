@@ -38,7 +38,7 @@ def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
     for view in script.views(one.page, one.address, "film"):
         shown.append(view)
         look(view)
-        for key in "bna" if view == "film" else "":  # each state has a colour
+        for key in "bnai" if view == "film" else "":  # each state has a colour; several objects have a list
             one.press(key)
             look(f"{view}, {key}")
             one.press("z")

@@ -155,7 +155,7 @@ def test_corrections_of_another_page_come_back(served):
         (by_name.replace(b"film,", b"other,"), "no correction of film"),
         (by_name.replace(b"film.mp4", b"other/film.mp4"), "of another video of this name"),
         (first.replace(served.film.encode(), 24 * b"0"), "of another video of this name"),
-        (first.replace(b"dog", b"emu"), "does not know the class"),
+        (first.replace(b"dog", b"emu"), "the class 'emu' is unknown: add it on the page"),
     ):
         refused = served.client.post(path.replace("01", "02"), content=content)
         assert (refused.status_code, why in refused.json()["error"]) == (422, True)

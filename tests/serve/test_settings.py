@@ -53,8 +53,9 @@ def test_the_class_of_a_video_is_offered_set_and_taken_back(three, wait_until_do
 def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
     film = three.ids[0]
     before, key = boxes(three, film), three.client.get(f"/api/films/{film}").json()["results_key"]
-    assert three.client.get("/api/films").json()["settings"] == {"presence": None, "threshold": None}
-    assert three.client.post("/api/settings", json={"threshold": 0.4}).json() == {"presence": None, "threshold": 0.4}
+    usual = {"presence": None, "threshold": None, "instances": False}
+    assert three.client.get("/api/films").json()["settings"] == usual
+    assert three.client.post("/api/settings", json={"threshold": 0.4}).json() == {**usual, "threshold": 0.4}
     wait_until_done(three.library)
     assert [box[1] for box in boxes(three, film)] == [10] * 8
     maps = f"/api/films/{film}/maps?start=0&results="

@@ -12,7 +12,7 @@ from colocam.types import SPLITS
 from colocam.utils.progress import say
 
 
-@with_options("smooth", "color_mean", "focus", "chooser", "refine", "device")
+@with_options("smooth", "color_mean", "focus", "motion", "chooser", "refine", "device")
 def evaluate(
     runs: Annotated[list[Path], Argument(help="Run folders; for several, the mean ± std is printed.")],
     boxes: Boxes = None,
@@ -64,7 +64,8 @@ def evaluate(
         from colocam.report.evaluation_tables import print_dense
 
         for segmenter in dict.fromkeys((None, options.refine)):
-            asked_here = {"split": chosen, "smooth": options.smooth, "refine": segmenter, **asked}
+            asked_here = {"split": chosen, "smooth": options.smooth, "motion": options.motion, "refine": segmenter}
+            asked_here |= asked
             print_dense([evaluate_dense(run, dense, **asked_here) for run in runs])
 
 

@@ -78,6 +78,13 @@ class ModelOptions:
         bool | None,
         Option("--focus/--no-focus", help="Restrict maps to the class of the video; default: as trained."),
     ] = None
+    motion: Annotated[
+        bool | None,
+        Option(
+            "--motion/--no-motion",
+            help="Prefer what moves otherwise than the camera; default: yes for one box per frame of a smoothed video.",
+        ),
+    ] = None
     chooser: Annotated[
         str | None,
         Option(

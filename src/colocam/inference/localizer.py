@@ -3,10 +3,9 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Unpack
 
 import cv2
@@ -34,6 +33,7 @@ from colocam.segment import load_segmenter
 from colocam.segment.refine import extents
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
+from colocam.temporal.motion import WeighByPast, WeighWindows
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
@@ -59,21 +59,12 @@ def open_network(model: Path, device: str | None = None) -> tuple[Passes, Card]:
 
         return _owned(*open_onnx(model, device))
     try:
-        _wake_gpu(device)
         from colocam.inference.torch_network import open_torch  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ColocamError(
             f"{not_installed(error, f'the run folder {model}')}, or give an ONNX file of 'colocam export-model'"
         ) from error
     return _owned(*open_torch(model, device))
-
-
-def _wake_gpu(device: str | None) -> None:
-    """Let the driver of the GPU start, which takes a second, while the libraries of the network are imported."""
-    import torch  # noqa: PLC0415 - an ONNX file needs no torch
-
-    if device != "cpu" and torch.cuda.is_available():
-        Thread(target=partial(torch.zeros, 1, device="cuda"), name="wake", daemon=True).start()
 
 
 def _owned(network: Network, card: Card) -> tuple[Passes, Card]:
@@ -129,6 +120,9 @@ class Localizer:
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
+        one_box = not asked.instances and segmenter is None
+        by_shot = self.chooser.by_shot and asked.smooth != "none" and one_box
+        self.motion = by_shot if asked.motion is None else asked.motion
 
     def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":
         """The same model, opened once, with some other options."""
@@ -286,6 +280,7 @@ class Localizer:
             rows,
             self.options.batch,
             histograms=look_ahead is not None,
+            greys=self.motion,
             images=images or self.segmenter is not None,
         )
         ended = Event()
@@ -298,7 +293,8 @@ class Localizer:
             CutFinder(look_ahead.cuts if look_ahead else 0),
             MapSettings(self.color_mean, self.focus, self._tag, self.network, either),
         )
-        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of)
+        motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
+        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
             observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
@@ -343,7 +339,8 @@ class Localizer:
             # Plain numbers: arrays of four take several times as long.
             inside = [min(max(at, 0.0), limit) for at, limit in zip(observation.box.tolist(), limits, strict=True)]
             x1, y1, x2, y2 = map(round, inside)
-            score = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
+            mean = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
+            score = mean if observation.score is None else observation.score
             box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
             lead = None if self.options.instances else margin(observation.candidates, observation.box)
             if observation.mask is not None and observation.choice != NONE:

@@ -31,6 +31,9 @@ class Options:
             ``frame``.
         chooser: name in :data:`colocam.boxes.CHOOSERS`, which contour of a map is the object; None: that of the model.
         focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
+        motion: weigh maps by what moves otherwise than the camera (:mod:`colocam.temporal.motion`) before boxes are
+            read from them. None: where the frames of a shot choose one box together, that is with smoothing and a
+            chooser other than ``largest``, without ``instances`` and without a segmenter.
     """
 
     batch: int | None = None
@@ -42,6 +45,7 @@ class Options:
     instances: bool = False
     color_mean: ColorMean | None = None
     focus: bool | None = None
+    motion: bool | None = None
     chooser: str | None = None
 
     def __post_init__(self) -> None:
@@ -53,6 +57,8 @@ class Options:
             raise ArgumentError("threshold", f"must be in 0–1, got {self.threshold}")
         if self.smooth not in LOOK_AHEAD:
             raise ArgumentError("smooth", f"{self.smooth}{suggest(self.smooth, get_args(Smooth))}")
+        if self.motion and self.smooth == "none":
+            raise ArgumentError("motion", "compares frames: it needs smooth offline or online, got none")
         if self.chooser is not None:
             find_chooser(self.chooser)
         if self.color_mean is not None and self.color_mean not in COLOR_MEANS:
@@ -71,6 +77,7 @@ class OptionKeywords(TypedDict, total=False):
     instances: bool
     color_mean: ColorMean | None
     focus: bool | None
+    motion: bool | None
     chooser: str | None
 
 

@@ -4,7 +4,7 @@ Each stage is a generator. It closes the stage before it when it ends.
 """
 
 import secrets
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -28,6 +28,7 @@ from colocam.inference.remote import RemoteNetwork
 from colocam.segment.refine import refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
+from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, grey_frames
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
 from colocam.utils.device import cores
@@ -56,6 +57,7 @@ class Pass(NamedTuple):
         ids: (rows, 2) number of the stream, and index of the frame in it.
         new: which rows hold the new frames; rows after them are padding.
         histograms: (B, D) colours of the new frames; None where shot boundaries are not needed.
+        greys: (B, h, w) the new frames in grey; None where motion is not needed.
     """
 
     frames: list[VideoFrame]
@@ -63,6 +65,7 @@ class Pass(NamedTuple):
     ids: Ids
     new: slice
     histograms: Histograms | None
+    greys: Levels | None
 
 
 SubmittedPasses = Generator[tuple[Pass, PassRows], None, None]
@@ -76,16 +79,25 @@ class MappedFrames(NamedTuple):
         ids: (B, 2) which the output must have.
         cuts: (B,) which frames begin a new shot.
         output: waits for the maps.
+        greys: (B, h, w) the frames in grey; None where motion is not needed.
     """
 
     frames: list[VideoFrame]
     ids: Ids
     cuts: npt.NDArray[np.bool_]
     output: Callable[[], HostOutput]
+    greys: Levels | None
 
 
 def read_passes(
-    frames: Iterable[VideoFrame], size: int, rows: int, batch: int | None, *, histograms: bool, images: bool = True
+    frames: Iterable[VideoFrame],
+    size: int,
+    rows: int,
+    batch: int | None,
+    *,
+    histograms: bool,
+    greys: bool = False,
+    images: bool = True,
 ) -> Iterator[Pass]:
     """Stage 1: resize frames to (S, S), describe their colours, and arrange them in passes of the network.
 
@@ -98,6 +110,7 @@ def read_passes(
         rows: frames of a pass; fewer where the frames are large, see :data:`PASS_BYTES`.
         batch: new frames of a pass at most; None: ``rows``.
         histograms: whether to compute colour histograms.
+        greys: whether to make grey copies, which motion is computed from.
         images: whether the frames keep their images; without, these have their size alone and take no memory.
     """
     frames, index, resized = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
@@ -113,11 +126,12 @@ def read_passes(
             ids = np.full((rows, 2), -1, np.int64) if row == 0 else ids.copy()
             new = slice(row, row + len(taken))
             ids[new] = [(stream, frame.index) for frame in taken]
-            work = partial(_resize, taken, resized[new], histograms=histograms)
+            grey = np.empty((len(taken), SIDE, SIDE), np.uint8) if greys else None
+            work = partial(_resize, taken, resized[new], grey, histograms=histograms)
             described = in_parts(pool, work, list(range(len(taken))), RESIZE_THREADS)
             del first
             taken = taken if images else [_without_image(frame) for frame in taken]
-            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None)
+            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None, grey)
             index += len(taken)
 
 
@@ -163,7 +177,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
         for one, rows in passes:
             wait = settings.start([rows], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
-            yield MappedFrames(one.frames, one.ids[one.new], found, partial(_new_rows, wait, one.new))
+            yield MappedFrames(one.frames, one.ids[one.new], found, partial(_new_rows, wait, one.new), one.greys)
 
 
 def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
@@ -173,12 +187,13 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
     """
     frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
     outputs: list[PassRows] = []
+    greys: list[Levels] = []
     ids = np.zeros((0, 2), np.int64)
     decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
 
     def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
         """The windows that are complete with the next decisions ``found``."""
-        nonlocal frames, outputs, ids, decided, starts, position
+        nonlocal frames, outputs, greys, ids, decided, starts, position
         begun, position = window_starts(found, position)
         decided, starts = np.concatenate([decided, found]), np.concatenate([starts, begun])
         ends = [*np.flatnonzero(starts[1:]) + 1]
@@ -187,13 +202,16 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
         for length in np.diff(ends, prepend=0).tolist():
             taken, outputs = _split(outputs, length)
             mapped = settings.start(taken, np.zeros(length, np.int64))
-            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped)
+            grey = np.stack(greys[:length]) if greys else None
+            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped, grey)
             frames, ids, decided, starts = frames[length:], ids[length:], decided[length:], starts[length:]
+            greys = greys[length:]
 
     with closing(passes):
         for one, rows in passes:
             outputs.append(rows)
             frames += one.frames
+            greys.extend([] if one.greys is None else one.greys)
             ids = np.concatenate([ids, one.ids[one.new]])
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
@@ -204,6 +222,7 @@ def find_candidates(
     mapped: Generator[MappedFrames, None, None],
     threshold_of: Callable[[Float32Array], list[float]],
     boxes_of: Callable[[Levels, float], list[Candidates]],
+    motion: WeighWindows | WeighByPast | None = None,
 ) -> Iterator[list[FrameObservation]]:
     """Stage 4: the candidate boxes of each frame, and all that :mod:`colocam.temporal` reads.
 
@@ -211,13 +230,14 @@ def find_candidates(
         mapped: consecutive frames with their maps.
         threshold_of: (logits (B, K) of these frames) → τ of each frame.
         boxes_of: (maps, τ) → the candidates of each map.
+        motion: weighs the maps that boxes are read from; None: they are those that are shown.
     """
 
     def observe(
-        some: MappedFrames, output: HostOutput, thresholds: list[float], part: list[int]
+        some: MappedFrames, output: HostOutput, weighed: Levels | None, thresholds: list[float], part: list[int]
     ) -> list[FrameObservation]:
         own = slice(part[0], part[-1] + 1)
-        levels = to_8bit(output.maps[own])
+        levels = to_8bit(output.maps[own]) if weighed is None else weighed[own]
         boxes = [
             box
             for threshold, same in groupby(zip(thresholds[own], levels, strict=True), key=itemgetter(0))
@@ -233,7 +253,10 @@ def find_candidates(
             output = require_numbers(some.output())
             if not np.array_equal(output.ids, some.ids):
                 raise ColocamError("the network returned rows of another video, a fault of colocam: please report it")
-            work = partial(observe, some, output, threshold_of(output.logits))
+            weighed = None
+            if motion is not None and some.greys is not None:
+                weighed = motion.push(to_8bit(output.maps), some.greys, some.cuts, partial(_each, pool))
+            work = partial(observe, some, output, weighed, threshold_of(output.logits))
             yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
 
 
@@ -275,6 +298,11 @@ def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], i
     return [one for piece in done for one in piece]
 
 
+def _each(pool: ThreadPoolExecutor, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
+    """Do ``work`` on each item in threads."""
+    return in_parts(pool, lambda part: [work(one) for one in part], list(items), BOX_THREADS)
+
+
 def softmax(logits: Float32Array) -> Float32Array:
     """Probabilities (B, K) of logits (B, K)."""
     odds = np.exp(logits - logits.max(1, keepdims=True))
@@ -282,14 +310,22 @@ def softmax(logits: Float32Array) -> Float32Array:
     return probabilities
 
 
-def _resize(frames: list[VideoFrame], images: Levels, part: list[int], *, histograms: bool) -> list[Histograms]:
-    """Resize a part of the frames, consecutive ones, into images (B, S, S, 3); return their histograms, if asked."""
+def _resize(
+    frames: list[VideoFrame], images: Levels, greys: Levels | None, part: list[int], *, histograms: bool
+) -> list[Histograms]:
+    """Resize a part of the frames, consecutive ones, into images (B, S, S, 3); return their histograms, if asked.
+
+    ``greys`` (B, h, w) takes their grey copies.
+    """
     for at in part:
         if (resized := frames[at].resized) is not None:
             images[at] = resized
         else:
             resize_into(frames[at].image, images[at])
-    return [colour_histograms(images[part[0] : part[-1] + 1])] if histograms else []
+    own = slice(part[0], part[-1] + 1)
+    if greys is not None:
+        greys[own] = grey_frames(images[own])
+    return [colour_histograms(images[own])] if histograms else []
 
 
 def _without_image(frame: VideoFrame) -> VideoFrame:

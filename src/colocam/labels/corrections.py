@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from colocam.errors import ColocamError, suggest
-from colocam.labels.table import CORNERS, corners, frame_indices
+from colocam.labels.table import CORNERS, corners, frame_indices, indices
 from colocam.types import Box
 from colocam.utils.files import utf8, write_text
 from colocam.utils.tables import Cells, csv_cell, read_cells
@@ -23,7 +23,7 @@ without a box; class: the class was changed."""
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What a person says about the objects of one class in one frame.
+    """What a person says about the objects of one class in one frame, or about one object of several.
 
     A row of a localisation table is what a model found; this also says what the person did, how sure it is (``key``)
     and where it comes from, and may say that there is no object.
@@ -40,6 +40,8 @@ class Correction:
         origin: where it comes from: the name of a label format, or ``page``.
         path: file or folder of the video; "": unknown.
         content: id of the video's content, as ``colocam serve`` knows it; "": unknown.
+        track: number of the object in its video, from 1, where each object has a correction of its own; None: this is
+            about all objects of the class.
     """
 
     video: str
@@ -52,9 +54,10 @@ class Correction:
     origin: str = ""
     path: str = ""
     content: str = ""
+    track: int | None = None
 
 
-COLUMNS = ("video", "frame", "pts", "kind", "class", *CORNERS, "key", "origin", "path", "content")
+COLUMNS = ("video", "frame", "pts", "kind", "class", *CORNERS, "key", "origin", "path", "content", "track")
 
 
 def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> Path:
@@ -70,7 +73,8 @@ def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> Pa
         pts = "" if one.pts is None else one.pts
         names = [csv_cell(utf8(name)) for name in (one.video, one.tag, one.origin, one.path, one.content)]
         for box in one.boxes or (("",) * 4,):
-            writer.writerow((names[0], one.frame, pts, one.kind, names[1], *box, int(one.key), *names[2:]))
+            track = "" if one.track is None else one.track
+            writer.writerow((names[0], one.frame, pts, one.kind, names[1], *box, int(one.key), *names[2:], track))
     if path.is_file() and path.stat().st_size and path.read_bytes() != text.getvalue().encode():
         raise ColocamError(f"{path} exists, and corrections are never replaced: choose another file")
     write_text(path, text.getvalue())
@@ -98,13 +102,14 @@ def _read(path: Path) -> list[Correction]:
     cells = read_cells(path, required=("video", "frame", "kind", "class", *CORNERS))
     video, kind, tag, origin, place, content = map(cells.text, ("video", "kind", "class", "origin", "path", "content"))
     frame, pts, key, box = frame_indices(cells), cells.floats("pts"), cells.floats("key"), corners(cells)
+    track = indices(cells, "track")
     cells.refuse("key", ~(np.isnan(key) | (key == 0) | (key == 1)), "must be 0 or 1")
     there = ~np.isnan(box[:, 0])
     if (flat := there & ~(box[:, :2] < box[:, 2:]).all(axis=1)).any():
         row = int(flat.argmax())
         cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {box[row].tolist()}")
-    rows: dict[tuple[str, str, int, str], list[int]] = {}
-    for row, one in enumerate(zip(place, video, frame.tolist(), tag, strict=True)):
+    rows: dict[tuple[str, str, int, str, int], list[int]] = {}
+    for row, one in enumerate(zip(place, video, frame.tolist(), tag, track.tolist(), strict=True)):
         rows.setdefault(one, []).append(row)
     found = []
     for own in rows.values():
@@ -122,7 +127,8 @@ def _read(path: Path) -> list[Correction]:
         boxes = tuple(Box(*box[row].tolist()) for row in own if there[row])
         sure = bool(np.isnan(key[first]) or key[first])
         said = Correction(video[first], int(frame[first]), time, checked, tag[first], boxes, sure, origin[first])
-        found.append(replace(said, path=place[first], content=content[first]))
+        number = int(track[first]) if track[first] >= 0 else None
+        found.append(replace(said, path=place[first], content=content[first], track=number))
     return found
 
 

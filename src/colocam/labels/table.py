@@ -138,6 +138,24 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     )
 
 
+def take_rows(rows: TableRows, chosen: Integers) -> TableRows:
+    """Copies of some rows (k,), in this order."""
+    columns = (
+        [column[row] for row in chosen.tolist()] if isinstance(column, list) else column[chosen] for column in rows
+    )
+    return TableRows._make(columns)
+
+
+def joined_rows(parts: Sequence[TableRows]) -> TableRows:
+    """The rows of several tables of one video, by frame; in one frame in the order of the tables."""
+    columns = (
+        [one for column in columns for one in column] if isinstance(columns[0], list) else np.concatenate(columns)
+        for columns in zip(*parts, strict=True)
+    )
+    rows = TableRows._make(columns)
+    return take_rows(rows, np.argsort(rows.frame, kind="stable"))
+
+
 def indices(cells: Cells, column: str) -> Integers:
     """(n,) whole numbers from 0; −1 for an empty cell."""
     numbers = cells.floats(column)

@@ -14,19 +14,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from colocam.labels import Correction, Options, export, readable, writable, write_corrections
-from colocam.serve.corrected import (
-    CORRECTIONS,
-    corrected_rows,
-    corrections_of,
-    filled,
-    imported_edit,
-    most_moved,
-    overlaps,
-    write_corrected,
-)
+from colocam.serve.corrected import corrected_rows, corrections_of, filled, most_moved, overlaps, write_corrected
 from colocam.serve.film_data import Film, FilmResults
 from colocam.serve.film_routes import ModelKey, OneFilm, Served, corners, model_of, receive
 from colocam.serve.guard import RefusalError
+from colocam.serve.label_import import CORRECTIONS, imported_edit
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Library
 from colocam.serve.marks import Change
@@ -136,7 +128,7 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
     tables: list[Path] = []
     for film in films:
         assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
-        rows = corrected_rows(film.results, library.marks(film, film.results), film.index)
+        rows = corrected_rows(film.results, library.objects(film, film.results), film.index)
         rows = filled(rows, film.index) if new.to == "masks" else rows
         tables.append(write_corrected(folder / "tables", film, film.index, rows))
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
@@ -182,7 +174,7 @@ def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
         # A model that was just chosen may not have seen a video yet.
         results = film.results or next(iter(film.found.values()), None)
         if results is not None and film.index is not None:
-            found += corrections_of(film, results, library.marks(film, results), film.index)
+            found += corrections_of(film, results, library.objects(film, results), film.index)
     return found
 
 

@@ -5,6 +5,7 @@ looks up the time that the browser states for a frame in the times that were rea
 construction, whatever the container, the rate or the codec of the video.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.worker import localize_into
 from colocam.labels import rank
 from colocam.labels.review import doubts, signs
-from colocam.labels.table import LocalizationTable, TableRows, read_table
+from colocam.labels.table import LocalizationTable, TableRows, read_table, take_rows
 from colocam.temporal.cuts import CutFinder, colour_histograms
 from colocam.temporal.presence import ABSENT
 from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
@@ -186,13 +187,15 @@ class FilmResults(NamedTuple):
     """What the model found in the N frames of a video.
 
     Attributes:
-        rows: the localisation table, one row per frame.
+        rows: the localisation table, one row per frame: of several objects the one that is longest in its shot.
+        others: rows of the other objects, by frame; none where the model was asked for one object.
         doubt: (N,) 0–1.
         queue: frames to check, most doubtful first: index of the frame, and the reason in words.
         maps: (N, 64, 64) heat maps, 255 for 1; read from the disk as needed.
     """
 
     rows: TableRows
+    others: TableRows
     doubt: Float64Array
     queue: list[tuple[int, str]]
     maps: Levels
@@ -202,6 +205,11 @@ class FilmResults(NamedTuple):
         """(N,) whether the model finds no object in a frame: by its presence, or by its box where that is not known."""
         presence = self.rows.presence
         return np.where(np.isnan(presence), np.isnan(self.rows.box[:, 0]), presence < ABSENT)
+
+    @property
+    def other_positions(self) -> npt.NDArray[np.int64]:
+        """(n,) position of the frame of each row of :attr:`others`."""
+        return np.searchsorted(self.rows.frame, self.others.frame)
 
 
 @dataclass
@@ -279,23 +287,43 @@ def localize_film(
     ):
 
         def write(_: VideoFrame, objects: Sequence[Localization]) -> None:
-            listed.write(objects[0])
+            for one in objects:
+                listed.write(one)
             file.write(small_levels(objects[0].heatmap).tobytes())
 
         localize_into(localizer, reader, ALL, write, passed=passed, stopping=stopping)
 
 
-def load_results(table: Path, maps: Path, source: SourceVideo) -> FilmResults:
+def load_results(table: Path, maps: Path, index: FilmIndex) -> FilmResults:
     """Read what :func:`localize_film` wrote."""
-    rows = read_table(table, source, required=("class", "score"))
+    rows, others = _one_per_frame(read_table(table, index.source, required=("class", "score")), index)
     count = len(rows.frame)
     if maps.stat().st_size != count * MAP_SIDE**2:
         raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
     heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
-    if len(np.unique(rows.frame)) != count:
-        raise ColocamError(f"{table} has more than one row for a frame: delete it, then it is computed again")
     ranked = rank([rows], QUEUE_SHARE)
-    return FilmResults(rows, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
+    return FilmResults(rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
+
+
+def _one_per_frame(rows: TableRows, index: FilmIndex) -> tuple[TableRows, TableRows]:
+    """One row per frame, of the track that is longest in its shot; and the rows of the other tracks."""
+    if len(np.unique(rows.frame)) == len(rows.frame):
+        return rows, take_rows(rows, np.empty(0, np.int64))
+    shot = np.cumsum(index.cuts)[np.searchsorted(index.frames, rows.frame).clip(max=len(index.frames) - 1)]
+    there = ~np.isnan(rows.box[:, 0])
+    lengths = Counter(zip(shot[there].tolist(), rows.track[there].tolist(), strict=True))
+    longest: dict[int, int] = {}
+    for (one, track), _ in sorted(lengths.items(), key=lambda item: (-item[1], item[0])):
+        longest.setdefault(one, track)
+    main = there & (rows.track == np.array([longest.get(one, -1) for one in shot.tolist()], np.int64))
+    # Frames that only show other objects have a row, too.
+    first = np.lexsort((~main, rows.frame))
+    chosen = first[np.unique(rows.frame[first], return_index=True)[1]]
+    kept = take_rows(rows, chosen)
+    empty = ~main[chosen]
+    kept.box[empty], kept.score[empty], kept.margin[empty], kept.track[empty] = np.nan, 0.0, np.nan, -1
+    masks = ["" if none else mask for none, mask in zip(empty.tolist(), kept.mask, strict=True)]
+    return kept._replace(mask=masks), take_rows(rows, np.flatnonzero(there & ~main))
 
 
 def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:

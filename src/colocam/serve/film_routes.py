@@ -13,12 +13,12 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse
 
-from colocam.serve.corrected import corrected_rows, rows_at
+from colocam.serve.corrected import corrected_rows, others_left, rows_at
 from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, Film, FilmIndex, FilmResults, outlines
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
 from colocam.serve.library import Library
-from colocam.serve.marks import CHECKED, INTERPOLATED
+from colocam.serve.marks import CHECKED, INTERPOLATED, PREDICTED, frame_states
 from colocam.serve.settings import Settings
 from colocam.types import Float64Array
 
@@ -89,10 +89,12 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
         summary |= {"frames": len(film.index.frames), "seconds": round(seconds, 3)}
         summary |= {"width": source.width, "height": source.height}
     if film.results is not None and film.index is not None:
-        tags, marks = film.results.rows.tag, library.marks(film, film.results)
-        state, checked = marks.state, np.isin(marks.state, CHECKED)
+        tags, objects = film.results.rows.tag, library.objects(film, film.results)
+        state = frame_states(objects.values())
+        state[film.results.other_positions[others_left(film.results, objects)]] = PREDICTED
+        checked = np.isin(state, CHECKED)
         shown = int(film.index.thumbnail[0])
-        box = corrected_rows(*rows_at(film.results, marks, slice(shown, shown + 1)), film.index).box[0]
+        box = corrected_rows(*rows_at(film.results, objects, slice(shown, shown + 1)), film.index).box[0]
         summary |= {
             "found": max(set(tags), key=tags.count),
             "box": corners(box.tolist()),
@@ -126,7 +128,22 @@ def _columns(found: FilmResults) -> dict[str, Any]:
         "doubt": _numbers(found.doubt),
         "absent": np.flatnonzero(found.absent).tolist(),
         "queue": [[position[frame], reason] for frame, reason in found.queue],
+        "others": _others(found),
     }
+
+
+def _others(found: FilmResults) -> list[dict[str, Any]]:
+    """Further objects of the model: class, position of the first frame, and a box or None in each frame from there."""
+    rows, positions = found.others, found.other_positions
+    listed = []
+    for track in np.unique(rows.track).tolist():
+        own = np.flatnonzero(rows.track == track)
+        start = int(positions[own[0]])
+        boxes: list[list[float] | None] = [None] * (int(positions[own[-1]]) - start + 1)
+        for row in own.tolist():
+            boxes[int(positions[row]) - start] = corners(rows.box[row].tolist())
+        listed.append({"tag": rows.tag[own[0]], "at": start, "boxes": boxes})
+    return listed
 
 
 def _numbers(values: Float64Array) -> list[float | None]:
@@ -158,6 +175,12 @@ def set_tags(tags: Annotated[Tags, Body(embed=True)], library: Served) -> dict[s
     """Say which class videos show, by their ids; they are localised again, corrections stay."""
     library.set_tags(tags)
     return {"films": [film_summary(library, library.film(film)) for film in tags]}
+
+
+@routes.post("/classes", status_code=201)
+def add_class(name: Annotated[str, Body(embed=True, min_length=1, max_length=200)], library: Served) -> dict[str, Any]:
+    """Add a class that objects can have, beside those of the model."""
+    return {"name": library.add_class(name), "classes": library.classes}
 
 
 @routes.post("/films", status_code=201)
@@ -202,7 +225,7 @@ def show(film: OneFilm, library: Served, model: Chosen) -> JSONResponse:
     """A video, its frames and what a model, by default that in use, found in them, as columns."""
     library.viewed = film.id  # its results are wanted first
     library.look_at(film, model)
-    detail = {**film_summary(library, film), "classes": library.tags, "model": model.key}
+    detail = {**film_summary(library, film), "classes": library.classes, "tags": library.tags, "model": model.key}
     detail["results_key"] = library.results_key(film, model)
     if film.index is not None:
         detail |= _frames(film.index)

@@ -11,7 +11,8 @@ Every refusal is a status and a sentence that the page shows.
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -169,3 +170,12 @@ def add_refusals(app: FastAPI, without_paths: Callable[[str], str]) -> None:
     @app.exception_handler(OSError)
     def system(_request: Request, error: OSError) -> Response:
         return refusal(507, f"the server cannot write or read a file: {error.strerror}")
+
+
+def named_paths(text: str, named: Mapping[str, str], root: Path) -> str:
+    """A sentence with names in place of paths of this machine, and without the folders of files below ``root``."""
+    for path, name in sorted(named.items(), key=lambda one: len(one[0]), reverse=True):
+        text = text.replace(path, name)
+    for folder in (root.resolve(), root):
+        text = re.sub(rf"{re.escape(str(folder))}/(?:[^\s/]+/)*", "", text)
+    return text

@@ -1,7 +1,6 @@
 """The videos of a server: which there are, how far each is prepared, and the threads that prepare them."""
 
 import queue
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,9 +22,9 @@ from colocam.serve.film_data import (
     localize_film,
     save_index,
 )
-from colocam.serve.guard import RefusalError
+from colocam.serve.guard import RefusalError, named_paths
 from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
-from colocam.serve.marks import Marks, marks_of
+from colocam.serve.marks import Marks, objects_of
 from colocam.serve.settings import Settings, Wanted, with_wanted
 from colocam.serve.stills import CamMaps, Stills
 from colocam.serve.store import EventStore, FilmRow, Workspace
@@ -137,6 +136,11 @@ class Library:
         """Classes that the model in use knows; none before it is loaded."""
         return self._tags.get(self.active.key, [])
 
+    @property
+    def classes(self) -> list[str]:
+        """Classes that objects can have: those of the model in use, and those that people added."""
+        return list(dict.fromkeys([*self.tags, *self.workspace.classes]))
+
     def films(self) -> list[Film]:
         """All videos, in the order in which they were added."""
         with self._lock:
@@ -151,14 +155,8 @@ class Library:
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of videos and models in place of paths of this machine."""
-        named = [(str(one.path), one.name) for one in self.films()]
-        named += [(str(one.path), one.title) for one in self.models.all()]
-        for path, name in sorted(named, key=lambda one: len(one[0]), reverse=True):
-            text = text.replace(path, name)
-        # Of other files in the folder of the server, the name is enough.
-        for root in (self.workspace.root.resolve(), self.workspace.root):
-            text = re.sub(rf"{re.escape(str(root))}/(?:[^\s/]+/)*", "", text)
-        return text
+        models = {str(one.path): one.title for one in self.models.all()}
+        return named_paths(text, {str(one.path): one.name for one in self.films()} | models, self.workspace.root)
 
     def add(self, path: Path, name: str = "", tag: str = "") -> Film:
         """Add a video; one of the same content is there already and keeps its name and its corrections.
@@ -169,10 +167,9 @@ class Library:
             tag: class that the video carries, "" where it is unknown.
         """
         try:
-            digest = self._digest(path)
+            key = (digest := self._digest(path))[:ID_DIGITS]
         except OSError as error:
             raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
-        key = digest[:ID_DIGITS]
         with self._lock:
             old = self._films.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
@@ -197,10 +194,8 @@ class Library:
         taken = {file_name(other.name).casefold() for other in self._films.values() if other.id != film}
         name = "/".join(plain(part) for part in name.split("/")) or "video"
         folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
-        above = list(
-            accumulate(folders[name.count("/") :], lambda under, folder: f"{plain(folder)}/{under}", initial=name)
-        )
-        return unused(above, taken)
+        above = accumulate(folders[name.count("/") :], lambda under, one: f"{plain(one)}/{under}", initial=name)
+        return unused(list(above), taken)
 
     def remove(self, film: Film) -> None:
         """Remove a video from the library; its file and its corrections are kept."""
@@ -230,6 +225,11 @@ class Library:
             now = {**self.workspace.tags, **tags}
             self.workspace.remember(tags={film: tag for film, tag in now.items() if tag})
             self._show_results(films)
+
+    def add_class(self, name: str) -> str:
+        """Add a class; the name as it is kept, which may be that of one that is there already."""
+        with self._lock:
+            return self.workspace.add_class(name, self.classes)
 
     def set_options(self, settings: Settings) -> None:
         """Change the settings of all videos; they are localised again.
@@ -287,11 +287,11 @@ class Library:
         """A lesson has made a model: see what it finds."""
         self.look(self.models.add(path, title))
 
-    def marks(self, film: Film, results: FilmResults) -> Marks:
-        """What people said about a video, beside what a model found in it."""
+    def objects(self, film: Film, results: FilmResults) -> dict[int, Marks]:
+        """What people said about the objects of a video, by their numbers, beside what a model found in it."""
         assert film.index is not None
-        _, history = self.store.history(film.id)
-        return marks_of(history.actions, film.index.frames, film.index.cuts, results.absent)
+        actions = self.store.history(film.id)[1].actions
+        return objects_of(actions, film.index.frames, film.index.cuts, results.absent)
 
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
@@ -394,7 +394,7 @@ class Library:
             tuned = with_wanted(localizer, wanted)
             localize_film(tuned, film.path, table, maps, report, (self._stopping, outdated))
             write_source(table, index.source, made)
-        results = load_results(table, maps, index.source)
+        results = load_results(table, maps, index)
         if results.rows.frame.tolist() != index.frames.tolist():
             raise ColocamError(f"{film.name} changed while it was read: restart the server")
         return results

@@ -1,4 +1,8 @@
-"""What a person does to the frames of a video, as the page sends it and as it is stored."""
+"""What a person does to the objects in the frames of a video, as the page sends it and as it is stored.
+
+Objects have numbers, which are never used twice. Number 1 begins as the object that the model finds in each frame;
+people add others. Boxes of the model belong to a number frame by frame, so tracks can be split and joined.
+"""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from colocam.types import Float64Array
 
 MOST_FRAMES = 1 << 32
+FIRST = 1
+"""Number of the object that the model finds; the only one, where nobody adds another."""
 FrameIndex = Annotated[int, Field(ge=0, le=MOST_FRAMES)]
 Coordinate = Annotated[float, Field(ge=-1, le=1 << 16, allow_inf_nan=False)]
+Number = Annotated[int, Field(ge=FIRST, le=1 << 16)]
 Corners = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
 _STRICT = ConfigDict(strict=True, extra="forbid")
 PREDICTED, ACCEPTED, NONE, BOX, FOLLOWS, FOLLOWS_NONE, ASKED = range(7)
@@ -20,28 +27,35 @@ because the marked frames around it show none; the prediction, with the question
 interpolated box."""
 CHECKED, INTERPOLATED = (ACCEPTED, NONE, BOX), (FOLLOWS, FOLLOWS_NONE)
 """Frames that a person has seen and said something about; frames that only lie between such frames."""
+_BY_SURENESS = (PREDICTED, ASKED, FOLLOWS, FOLLOWS_NONE, ACCEPTED, NONE, BOX)
 _CODES = {"accepted": ACCEPTED, "none": NONE, "box": BOX}
 
 
 class Action(BaseModel):
-    """One statement about the frames ``start`` to ``stop`` − 1.
+    """One statement about an object in the frames ``start`` to ``stop`` − 1.
 
     Attributes:
-        kind: box: the object is in ``box``; none: no object; accepted: what is shown is right; class: the class is
-            ``tag``; clear: back to the prediction.
+        kind: box: the object is in ``box``; none: it is not there; accepted: what is shown is right; class: the class
+            is ``tag``; clear: back to the prediction; add: a new object, which the model found in ``boxes``; move: what
+            these frames say of this object is said of the object ``into``: part of a track, to split it, or all of it,
+            to join two.
         start: index of the first frame.
         stop: index after the last frame.
+        track: number of the object; None: :data:`FIRST`.
+        into: number of the other object, for ``move``.
         box: x1, y1, x2, y2 in pixels of the video, for ``box``.
-        tag: class, for ``class``; for ``accepted`` the class that was shown.
-        boxes: for ``accepted``: the box that was shown in each frame of the video from ``start``, None where there was
-            none. So what a person accepted stays, whichever model is used later.
+        tag: class, for ``class`` and ``add``; for ``accepted`` the class that was shown.
+        boxes: for ``accepted`` and ``add``: the box that was shown in each frame of the video from ``start``, None
+            where there was none. So what a person accepted stays, whichever model is used later.
     """
 
     model_config = _STRICT
 
-    kind: Literal["box", "none", "accepted", "class", "clear"]
+    kind: Literal["box", "none", "accepted", "class", "clear", "add", "move"]
     start: FrameIndex
     stop: FrameIndex
+    track: Number | None = None
+    into: Number | None = None
     box: Corners | None = None
     tag: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     boxes: Annotated[list[Corners | None], Field(max_length=1 << 20)] | None = None
@@ -52,13 +66,22 @@ class Action(BaseModel):
             raise ValueError(f"stop must be above start, got {self.start} and {self.stop}")
         if (self.kind == "box") != (self.box is not None):
             raise ValueError("a box is needed for kind 'box' and for no other")
-        if (self.kind == "class") != (self.tag is not None) and self.kind != "accepted":
-            raise ValueError("a tag is needed for kind 'class', is allowed for 'accepted', and for no other")
-        if self.boxes is not None and self.kind != "accepted":
-            raise ValueError("boxes are for kind 'accepted' alone")
+        if (self.kind in {"class", "add"}) != (self.tag is not None) and self.kind != "accepted":
+            raise ValueError("a tag is needed for kinds 'class' and 'add', is allowed for 'accepted', and for no other")
+        if self.boxes is not None and self.kind not in {"accepted", "add"}:
+            raise ValueError("boxes are for kinds 'accepted' and 'add' alone")
+        if self.kind == "add" and (self.boxes is None or self.number == FIRST):
+            raise ValueError("kind 'add' needs boxes, and a track above 1")
+        if (self.kind == "move") != (self.into is not None) or self.into == self.number:
+            raise ValueError("kind 'move', and no other, needs the track that it moves into, another one")
         if self.box is not None and not (self.box[0] < self.box[2] and self.box[1] < self.box[3]):
             raise ValueError(f"a box needs x1 < x2 and y1 < y2, got {self.box}")
         return self
+
+    @property
+    def number(self) -> int:
+        """Number of the object."""
+        return self.track or FIRST
 
 
 class Change(BaseModel):
@@ -108,7 +131,7 @@ def history_of(changes: Iterable[Change]) -> History:
 
 
 class Marks(NamedTuple):
-    """What people said about N frames.
+    """What people said about one object in N frames.
 
     Attributes:
         state: (N,) one of :data:`PREDICTED` … :data:`ASKED`.
@@ -116,6 +139,8 @@ class Marks(NamedTuple):
         tag: (N,) class, "" where it was not changed.
         kept: (N,) whether the event of an accepted frame states its box, or that it has none.
         accepted_tag: (N,) class that was accepted, "" where it is not stated.
+        main: (N,) whether the object that the model in use finds in the frame is this one; true of one object a frame.
+        base: (N, 4) box of a further object of the model, as it was found when this object was added; NaN elsewhere.
     """
 
     state: npt.NDArray[np.uint8]
@@ -123,15 +148,39 @@ class Marks(NamedTuple):
     tag: list[str]
     kept: npt.NDArray[np.bool_]
     accepted_tag: list[str]
+    main: npt.NDArray[np.bool_]
+    base: Float64Array
+
+    @property
+    def counted(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether a frame is a frame of this object: there is a prediction, or something was said."""
+        counted: npt.NDArray[np.bool_] = self.main | ~np.isnan(self.base[:, 0]) | (self.state != PREDICTED)
+        return counted
+
+    def predicted(self, found: Float64Array) -> Float64Array:
+        """(N, 4) boxes without what people said; ``found`` (N, 4) are those of the model in use."""
+        return np.where((self.main & ~np.isnan(found[:, 0]))[:, None], found, self.base)
 
 
-def marks_of(
+def _unmarked(count: int, *, main: bool) -> Marks:
+    return Marks(
+        state=np.zeros(count, np.uint8),
+        box=np.full((count, 4), np.nan),
+        tag=[""] * count,
+        kept=np.zeros(count, bool),
+        accepted_tag=[""] * count,
+        main=np.full(count, main),
+        base=np.full((count, 4), np.nan),
+    )
+
+
+def objects_of(
     actions: Iterable[Action],
     frames: npt.NDArray[np.int64],
     cuts: npt.NDArray[np.bool_],
     absent: npt.NDArray[np.bool_] | None = None,
-) -> Marks:
-    """Replay actions.
+) -> dict[int, Marks]:
+    """Replay actions; the marks of each object that is left, by its number.
 
     Args:
         actions: in order.
@@ -139,43 +188,88 @@ def marks_of(
         cuts: (N,) whether a frame begins a new shot.
         absent: (N,) whether the model finds no object in a frame; None: not known yet.
     """
-    state = np.zeros(len(frames), np.uint8)
-    box = np.full((len(frames), 4), np.nan)
-    tag, accepted_tag = [""] * len(frames), [""] * len(frames)
-    kept = np.zeros(len(frames), bool)
+    objects = {FIRST: _unmarked(len(frames), main=True)}
     for action in actions:
+        for number in (action.number, action.into):
+            if number is not None and number not in objects:
+                objects[number] = _unmarked(len(frames), main=False)
         first, last = np.searchsorted(frames, (action.start, action.stop)).tolist()
-        rows = slice(first, last)
-        if action.kind == "class":
-            tag[rows] = [action.tag or ""] * (last - first)
-            continue
-        if action.kind == "accepted":  # what is shown is right, so a drawn box stays
-            stated = action.boxes if action.boxes is not None and len(action.boxes) == last - first else None
-            for at in (first + np.flatnonzero(state[rows] == PREDICTED)).tolist():
-                state[at], accepted_tag[at] = ACCEPTED, action.tag or ""
-                if stated is not None:
-                    kept[at], box[at] = True, stated[at - first] or np.nan
-            continue
-        state[rows] = _CODES.get(action.kind, PREDICTED)
-        box[rows] = action.box if action.box is not None else np.nan
-        kept[rows] = False
-        accepted_tag[rows] = [""] * (last - first)
-        if action.kind == "clear":
-            tag[rows] = [""] * (last - first)
-    _follow(state, box, frames, cuts, np.zeros(len(frames), bool) if absent is None else absent)
-    return Marks(state, box, tag, kept, accepted_tag)
+        if action.into is None:
+            _apply(objects[action.number], action, first, last)
+        else:
+            _move(objects[action.number], objects[action.into], first, last)
+    away = np.zeros(len(frames), bool) if absent is None else absent
+    left = {number: marks for number, marks in sorted(objects.items()) if marks.counted.any()}
+    for marks in left.values():
+        _follow(marks, frames, cuts, away)
+    return left
+
+
+def _apply(marks: Marks, action: Action, first: int, last: int) -> None:
+    """Note in place what an action says of the frames ``first`` to ``last`` − 1, by their positions."""
+    state, box, tag, kept, accepted_tag, main, base = marks
+    rows, count = slice(first, last), last - first
+    stated = action.boxes if action.boxes is not None and len(action.boxes) == count else None
+    if action.kind in {"class", "add"}:
+        tag[rows] = [action.tag or ""] * count
+        if stated is not None:
+            base[rows] = np.array([one or [np.nan] * 4 for one in stated])
+        return
+    if action.kind == "accepted":  # what is shown is right, so a drawn box stays
+        for at in (first + np.flatnonzero(state[rows] == PREDICTED)).tolist():
+            state[at], accepted_tag[at] = ACCEPTED, action.tag or ""
+            if stated is not None:
+                kept[at], box[at] = True, stated[at - first] or np.nan
+        return
+    state[rows] = _CODES.get(action.kind, PREDICTED)
+    box[rows] = action.box if action.box is not None else np.nan
+    kept[rows] = False
+    accepted_tag[rows] = [""] * count
+    if action.kind == "clear":
+        # Nobody but people gives other objects a class.
+        tag[rows] = ["" if own else one for own, one in zip(main[rows].tolist(), tag[rows], strict=True)]
+
+
+def _move(source: Marks, target: Marks, first: int, last: int) -> None:
+    """Move frames of an object to another one; where both are marked, the target stays, unless it says "none"."""
+    rows = slice(first, last)
+    mine, its = source.state[rows], target.state[rows]
+    taken = ((its == PREDICTED) & (mine != PREDICTED)) | ((its == NONE) & np.isin(mine, (ACCEPTED, BOX)))
+    for column, other in ((source.state, target.state), (source.box, target.box), (source.kept, target.kept)):
+        other[rows][taken] = column[rows][taken]
+    for at in range(first, last):
+        if taken[at - first]:
+            target.accepted_tag[at] = source.accepted_tag[at]
+        target.tag[at] = (taken[at - first] and source.tag[at]) or target.tag[at] or source.tag[at]
+    target.main[rows] |= source.main[rows]
+    lacking = np.isnan(target.base[rows, 0])
+    target.base[rows][lacking] = source.base[rows][lacking]
+    columns: tuple[Any, ...] = source
+    for own, blank in zip(columns, _unmarked(last - first, main=False), strict=True):
+        own[rows] = blank
+
+
+def frame_states(objects: Iterable[Marks]) -> npt.NDArray[np.uint8]:
+    """(N,) what is known of whole frames: of the states of the objects in a frame, the one that is least sure."""
+    listed = list(objects)
+    found = np.full(len(listed[0].state), BOX, np.uint8)
+    sureness = np.zeros(ASKED + 1, np.uint8)
+    sureness[list(_BY_SURENESS)] = np.arange(len(_BY_SURENESS))
+    known = np.zeros(len(found), bool)
+    for marks in listed:
+        counted = marks.counted
+        found = np.where(counted & (~known | (sureness[marks.state] < sureness[found])), marks.state, found)
+        known |= counted
+    return found
 
 
 def _follow(
-    state: npt.NDArray[np.uint8],
-    box: Float64Array,
-    frames: npt.NDArray[np.int64],
-    cuts: npt.NDArray[np.bool_],
-    absent: npt.NDArray[np.bool_],
+    marks: Marks, frames: npt.NDArray[np.int64], cuts: npt.NDArray[np.bool_], absent: npt.NDArray[np.bool_]
 ) -> None:
     """Fill the frames between two marked ones in place."""
+    state, box, shot = marks.state, marks.box, np.cumsum(cuts)
+    has_prediction = marks.main | ~np.isnan(marks.base[:, 0])
     marked = np.flatnonzero(state)
-    shot = np.cumsum(cuts)
     for a, b in zip(marked[:-1].tolist(), marked[1:].tolist(), strict=True):
         if b - a < 2 or shot[a] != shot[b] or state[a] != state[b] or state[a] == ACCEPTED:
             continue
@@ -183,8 +277,8 @@ def _follow(
         if state[a] == NONE:
             state[between] = FOLLOWS_NONE
             continue
-        asked = between[absent[between]]
-        filled, code = (asked, ASKED) if len(asked) else (between, FOLLOWS)
-        share = ((frames[filled] - frames[a]) / (frames[b] - frames[a]))[:, None]
-        state[filled] = code
-        box[filled] = box[a] + share * (box[b] - box[a])
+        if absent[between].any():  # it may have left and come back: the prediction stays, where there is one
+            between = between[absent[between] | ~has_prediction[between]]
+        share = ((frames[between] - frames[a]) / (frames[b] - frames[a]))[:, None]
+        state[between] = np.where(absent[between], ASKED, FOLLOWS)
+        box[between] = box[a] + share * (box[b] - box[a])

@@ -18,17 +18,20 @@ class Wanted(NamedTuple):
         tag: class that the video shows; None: the classifier finds it.
         presence: no box where the probability of presence is below this; None: all boxes.
         threshold: of the maps, relative to their maxima; None: that of the model.
+        instances: find every object, not only one a frame.
     """
 
     tag: str | None = None
     presence: float | None = None
     threshold: float | None = None
+    instances: bool = False
 
     def key(self, model: str) -> str:
         """Stands for the results of a model with these settings: the key of the model alone, where all are defaults."""
         if self == Wanted():
             return model
-        return f"{model}-{hashlib.blake2b(json.dumps(self).encode(), digest_size=6).hexdigest()}"
+        stated = self if self.instances else self[:3]  # as before there were several objects
+        return f"{model}-{hashlib.blake2b(json.dumps(stated).encode(), digest_size=6).hexdigest()}"
 
 
 class Settings(BaseModel):
@@ -38,16 +41,17 @@ class Settings(BaseModel):
 
     presence: Share | None = None
     threshold: Share | None = None
+    instances: bool = False
 
     def of(self, tag: str) -> Wanted:
         """The settings for a video of a class; "": nobody set one."""
-        return Wanted(tag or None, self.presence, self.threshold)
+        return Wanted(tag or None, self.presence, self.threshold, self.instances)
 
 
 def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
     """A model with these settings; what it cannot do is left out, as they may have been chosen for another model."""
     tag = wanted.tag if wanted.tag in localizer.tags else None
     presence = None if localizer.card.presence is None else wanted.presence
-    if (usable := Wanted(tag, presence, wanted.threshold)) == Wanted():
+    if (usable := Wanted(tag, presence, wanted.threshold, wanted.instances)) == Wanted():
         return localizer
     return localizer.with_options(**usable._asdict())

@@ -20,7 +20,7 @@ from colocam.errors import ColocamError, first_line
 from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Change, History, history_of
 from colocam.serve.settings import Settings
-from colocam.utils.files import explain_os_errors, parse_json, publish
+from colocam.utils.files import explain_os_errors, parse_json, plain, publish
 from colocam.utils.locks import locked
 from colocam.utils.progress import say
 
@@ -60,6 +60,7 @@ class Workspace(BaseModel):
         model: key of the model in use; "": that of the command.
         settings: of all videos.
         tags: class that a person set for a video, by its id.
+        classes: that people added to those of the model.
     """
 
     root: Annotated[Path, Field(exclude=True)]
@@ -69,6 +70,7 @@ class Workspace(BaseModel):
     model: str = ""
     settings: Settings = Settings()
     tags: dict[str, str] = {}
+    classes: list[str] = []
 
     @property
     def database(self) -> Path:
@@ -96,17 +98,29 @@ class Workspace(BaseModel):
         model: str | None = None,
         settings: Settings | None = None,
         tags: dict[str, str] | None = None,
+        classes: list[str] | None = None,
     ) -> None:
         """Store what is given for the next start."""
         self.port = self.port if port is None else port
         self.model = self.model if model is None else model
         self.settings = self.settings if settings is None else settings
         self.tags = self.tags if tags is None else tags
+        self.classes = self.classes if classes is None else classes
         draft = self.root / f".{MARKER}"
         # Nobody else may read the token, not even while it is being written.
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(self.model_dump_json(indent=2) + "\n")
         publish(draft, self.root / MARKER)
+
+    def add_class(self, name: str, known: list[str]) -> str:
+        """Add a class to those that are ``known``; the name as it is kept, which may be one of those."""
+        name = plain(name)
+        if not name:
+            raise RefusalError(422, "a class needs a name: give letters or digits")
+        same = next((one for one in known if one.casefold() == name.casefold()), None)
+        if same is None:
+            self.remember(classes=[*self.classes, name])
+        return same or name
 
 
 @contextmanager

@@ -14,11 +14,11 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 // Show a sentence for some seconds; above a dialog, if one is open. One that is shown already is not shown twice. It goes
-// with the view that it speaks of, unless it speaks of the whole library.
-export function tell(sentence, kind = "error", { stays = false } = {}) {
+// with the view that it speaks of, unless it speaks of the whole library. instead: a name; the last one of this name goes.
+export function tell(sentence, kind = "error", { stays = false, instead = "" } = {}) {
   const text = sentence.charAt(0).toUpperCase() + sentence.slice(1), place = document.getElementById("messages");
-  for (const old of place.children) if (old.firstChild.textContent === text) old.remove();
-  const box = make("div", { class: `message ${kind}${stays ? " stays" : ""}` }, make("span", {}, text),
+  for (const old of [...place.children]) if (old.firstChild.textContent === text || (instead && old.dataset.name === instead)) old.remove();
+  const box = make("div", { class: `message ${kind}${stays ? " stays" : ""}`, "data-name": instead || null }, make("span", {}, text),
     make("button", { type: "button", "aria-label": "Close", onclick: () => box.remove() }, "×"));
   (document.querySelector("dialog[open]") || document.body).append(place);
   place.append(box);

@@ -1,6 +1,6 @@
 // The video view: what the parts show of one frame, and what keys and buttons do to it.
 
-import { AwayError, getJson } from "./api.js";
+import { AwayError, getJson, postJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
 import { askFilm } from "./early.js";
 import { labelOf } from "./facts.js";
@@ -8,12 +8,13 @@ import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
 import { Layers } from "./layers.js";
-import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, isKey, lowerBound, marksOf } from "./marks.js";
+import { ACCEPTED, ASKED, BOX, FIRST, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, boxOf, frameStates, isKey, lowerBound, objectsOf, predictedBox, tagOf } from "./marks.js";
+import { Objects } from "./objects.js";
 import { Overlay, clipped, moved } from "./overlay.js";
 import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
 import { askTags } from "./options.js";
 import { Player } from "./player.js";
-import { askBox, askClass, askConflict, askFrame, askTrack } from "./questions.js";
+import { askBox, askClass, askConflict, askFrame, askTrack, wordsOf } from "./questions.js";
 import { Saving } from "./saving.js";
 import { corrected } from "./teach.js";
 import { layoutOf } from "./film_layout.js";
@@ -35,12 +36,14 @@ export class FilmView {
     this.map = "heat"; // "cam": LayerCAM; "": none
     this.opacity = 0.6;
     this.outline = false;
+    this.objects = new Objects(this); // this.marks are those of the selected one
     this.parts = layoutOf(view, film, this);
     this.saving = new Saving(film.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
-    this.marks = marksOf([], film.frame, film.cuts);
+    this.objects.use(objectsOf([], film.frame, film.cuts));
+    this.states = frameStates(this.objects.all, film.frame.length);
     this.comparison = new Comparison(this);
-    this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, go: (at) => this.go(at) });
-    this.overlay = new Overlay(this.parts.pane, film, { seen: () => this.seen(), edited: (box) => this.setBox(box), zoomed: (...to) => this.zoom(...to) });
+    this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, states: () => this.states, go: (at) => this.go(at) });
+    this.overlay = new Overlay(this.parts.pane, film, { seen: () => this.seen(), edited: (box) => this.setBox(box), chosen: (number) => this.objects.select(number), zoomed: (...to) => this.zoom(...to) });
     this.player = new Player(film, {
       video: this.parts.video, still: this.parts.still,
       shown: (at) => this.shown(at), state: () => { this.parts.setPlaying(this.player.playing); if (this.player.position >= 0) this.redraw(); }, problem: (error) => tell(error.message),
@@ -92,30 +95,32 @@ export class FilmView {
     this.parts.fillClasses(this.film.classes.length ? this.film.classes : [...new Set(found.tag)]);
   }
 
-  // What the frame on the screen shows.
+  // What the frame on the screen shows: the selected object, and the others.
   seen() {
-    const at = this.position, found = this.film.results, { state, tag, acceptedTag } = this.marks;
+    const at = this.position;
     if (this.comparison.flipped && !this.draft) return this.comparison.seen(at);
-    const code = this.draft ? BOX : state[at], shownBox = this.draft || this.boxAt(at);
-    const name = tag[at] || acceptedTag[at] || found?.tag[at] || "";
-    const predicted = found && this.isPrediction(at) && name === found.tag[at];
-    const words = predicted ? labelOf(found, at) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`;
-    const label = shownBox ? words : found || code ? "no object" : "not localised yet";
-    const beside = this.other ? { other: this.other } : this.comparison.beside(at);
-    return { box: shownBox, label, kind: KINDS[code], code, tag: name, ...this.layersAt(this.layers, at), ...beside };
+    const { selected } = this.objects, one = this.seenOf(selected), beside = this.other ? { other: this.other } : this.comparison.beside(at);
+    return { ...one, others: this.objects.others(at, (number) => this.seenOf(number)), ...this.layersAt(this.layers, at), ...beside };
   }
 
-  // The box that a frame shows; null: none.
-  boxAt(at) {
-    const { state, box, kept } = this.marks, code = state[at];
-    if (code === NONE || code === FOLLOWS_NONE) return null;
-    return code === BOX || code === FOLLOWS || code === ASKED || kept[at] ? box[at] : this.film.results?.box[at] || null;
+  // One object in this frame: box, label, kind, state and class.
+  seenOf(number) {
+    const at = this.position, found = this.film.results, marks = this.objects.all.get(number), draft = number === this.objects.selected && this.draft;
+    const code = draft ? BOX : marks.state[at], box = draft || boxOf(marks, found, at), name = tagOf(marks, found, at);
+    const predicted = found && !draft && this.isPrediction(at, marks) && name === found.tag[at];
+    const words = predicted ? labelOf(found, at) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`, prefix = this.objects.several ? `#${number} ` : "";
+    const nothing = found || code ? "no object" : "not localised yet";
+    return { box, label: `${prefix}${box ? words : nothing}`, kind: KINDS[code], code, tag: name };
   }
+
+  // The box of the selected object that a frame shows; null: none.
+  boxAt(at) { return boxOf(this.marks, this.film.results, at); }
 
   // Whether a frame shows the box of the model in use, so that its numbers belong to it.
-  isPrediction(at) {
-    const { state, kept } = this.marks;
-    return !this.draft && (state[at] === PREDICTED || state[at] === ACCEPTED) && (!kept[at] || this.boxAt(at)?.join() === this.film.results?.box[at]?.join());
+  isPrediction(at, marks = this.marks) {
+    const { state, kept, main } = marks, found = this.film.results;
+    if (!main[at] || (this.draft && marks === this.marks) || (state[at] !== PREDICTED && state[at] !== ACCEPTED)) return false;
+    return boxOf(marks, found, at)?.join() === found?.box[at]?.join() || (!kept[at] && !marks.base[at]);
   }
 
   // The results on the screen: those of the other model, while both are shown in turn and it is its turn.
@@ -145,17 +150,22 @@ export class FilmView {
     this.timeline.show(at, this.player?.playing);
     const own = this.comparison.flipped || this.isPrediction(at);
     this.parts.showFrame({
-      frame: this.film.frame[at], pts: this.film.pts[at], state: found || seen.code ? STATES[seen.code] : "not localised yet", kind: seen.kind, tag: seen.tag, box: seen.box,
+      frame: this.film.frame[at], pts: this.film.pts[at], state: found || seen.code ? this.stateOf(seen.code, seen.box, this.marks) : "not localised yet", kind: seen.kind, tag: seen.tag, box: seen.box,
       probability: seen.tag === found?.tag[at] ? found?.probability[at] : null, score: own && seen.box ? found?.score[at] : null,
       presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
     });
+    this.parts.showObjects(this.objects.list((number) => this.stateOf(this.objects.all.get(number).state[at], this.objects.box(number, at), this.objects.all.get(number))), this.objects.alone);
     this.parts.showQueue(this.queue || [], at);
   }
 
+  // What is known of an object in this frame, in words. Objects that the model does not find are not everywhere.
+  stateOf(code, box, marks) { return code === PREDICTED && !box && !marks.main[this.position] ? "not here" : STATES[code]; }
+
   changed() {
     const found = this.film.results;
-    this.marks = marksOf(this.saving.history.done, this.film.frame, this.film.cuts, found?.absent);
-    this.queue = this.skip && found ? toCheck(found.queue, this.marks.state, found.doubt, this.film.doubtful_from) : found?.queue || [];
+    this.objects.use(objectsOf(this.saving.history.done, this.film.frame, this.film.cuts, found?.absent, found?.others));
+    this.states = frameStates(this.objects.all, this.film.frame.length);
+    this.queue = this.skip && found ? toCheck(found.queue, this.states, found.doubt, this.film.doubtful_from) : found?.queue || [];
     this.reasons = new Map([...(found?.queue || []), ...this.queue]);
     this.parts.showHistory(this.saving.history);
     this.timeline.draw();
@@ -172,34 +182,57 @@ export class FilmView {
     return { start: frame[first], stop: frame[last - 1] + 1 };
   }
 
-  edit(...actions) {
+  // One step about the selected object.
+  edit(...actions) { this.send(this.objects.numbered(this.objects.selected, actions)); }
+
+  send(actions) {
     this.player.pause();
     this.saving.add({ kind: "edit", actions });
   }
 
   here(kind, more = {}) { this.edit({ kind, ...this.span(this.position, this.position + 1), ...more }); }
 
-  // What these frames show is right. A box that follows or is asked about becomes a drawn one, so that those around it still follow.
+  // What these frames show is right, of all objects on the screen.
   accept(first, last) {
-    const { frame } = this.film, results = this.shownResults(), { state, box, tag } = this.marks, actions = [];
+    let actions = [];
+    for (const [number, marks] of this.objects.shown()) {
+      const own = this.accepted(marks, first, last);
+      if (own.length) actions = [...actions, ...this.renumbered(number, own, actions)];
+    }
+    if (actions.length) this.send(actions);
+  }
+
+  // The numbers of several objects that only the model has found follow each other.
+  renumbered(number, own, before) {
+    const actions = this.objects.numbered(number, own), taken = before.filter((one) => one.kind === "add").length;
+    if (actions[0].kind !== "add" || !taken) return actions;
+    if (this.objects.selected === actions[0].track) this.objects.selected += taken;
+    return actions.map((one) => ({ ...one, track: one.track + taken }));
+  }
+
+  // A box that follows or is asked about becomes a drawn one, so that those around it still follow.
+  accepted(marks, first, last) {
+    const { frame } = this.film, results = this.shownResults(), { state, box, main, base } = marks, actions = [];
     for (let at = first; at < last; at++) {
-      const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "box" }[state[at]], name = tag[at] || results?.tag[at];
+      if (!main[at] && !base[at] && state[at] === PREDICTED) continue; // it is elsewhere
+      const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "box" }[state[at]], name = marks.tag[at] || results?.tag[at];
       if (follows) {
         actions.push({ kind: follows, ...this.span(at, at + 1), ...(box[at] && { box: box[at] }) });
         continue;
       }
-      const before = actions.at(-1), shown = results?.box[at] || null;
+      const before = actions.at(-1), shown = predictedBox(marks, results, at);
       if (before?.kind === "accepted" && before.stop === frame[at] && before.tag === name && results) {
         before.stop = frame[at] + 1;
         before.boxes.push(shown);
       } else actions.push({ kind: "accepted", ...this.span(at, at + 1), ...(results && { boxes: [shown] }), ...(name && { tag: name }) });
     }
-    this.edit(...actions);
+    return actions;
   }
 
   noneIn(first, last) {
-    const { frame, cuts, results } = this.film, whole = (first === 0 || cuts.includes(first)) && (last === frame.length || cuts.includes(last));
-    const boxes = results?.box.slice(first, last).filter(Boolean).length || 0;
+    const { frame, cuts } = this.film, whole = (first === 0 || cuts.includes(first)) && (last === frame.length || cuts.includes(last));
+    let boxes = 0;
+    for (let at = first; at < last; at++) if (this.boxAt(at)) boxes++;
     const act = () => { this.draft = null; this.edit({ kind: "none", ...this.span(first, last) }); };
     if (whole && boxes > 1) askTrack(boxes, frame[first], frame[last - 1], act);
     else act();
@@ -234,7 +267,7 @@ export class FilmView {
   }
 
   newBox() {
-    const { width, height, results } = this.film, near = nearestBox(this.position, this.marks.box, results?.box);
+    const { width, height, results } = this.film, near = nearestBox(this.position, this.marks.box, this.objects.selected === FIRST ? results?.box : this.marks.base);
     this.setBox(this.seen().box || near || [width * 0.3, height * 0.3, width * 0.7, height * 0.7]);
   }
 
@@ -264,7 +297,7 @@ export class FilmView {
   // What is shown is right: on to the next frame to check.
   acceptAndGo() {
     if (this.draft) this.flush();
-    else if (!isKey(this.marks.state[this.position])) this.accept(this.position, this.position + 1);
+    else if (!isKey(this.states[this.position])) this.accept(this.position, this.position + 1);
     this.doubtful(true);
   }
 
@@ -289,10 +322,16 @@ export class FilmView {
     askFrame(frame[this.position], frame.at(-1), (number) => this.go(Math.min(lowerBound(frame, number), frame.length - 1)));
   }
 
+  // The class of the object that the model finds counts for the stretch, that of another one for its whole track.
   chooseClass(first, last) {
-    const names = this.parts.classes(), { frame } = this.film;
-    if (!names.length) { tell("The model is not loaded yet.", "note"); return; }
-    askClass(names, this.seen().tag, frame[first], frame[last - 1], (tag) => this.edit({ kind: "class", tag, ...this.span(first, last) }));
+    const names = this.parts.classes(), { frame } = this.film, track = this.objects.selected !== FIRST, [from, to] = track ? [0, frame.length] : [first, last];
+    const scope = track ? `the whole track of object ${this.objects.selected}` : from === to - 1 ? `frame ${frame[from]}` : `frames ${frame[from]} to ${frame[to - 1]}`;
+    askClass(names, this.seen().tag, scope, (tag) => this.edit({ kind: "class", tag, ...this.span(from, to) }), async (name) => {
+      const added = await postJson("/api/classes", { name });
+      this.film.classes = added.classes;
+      this.parts.fillClasses(added.classes);
+      return added.name;
+    });
   }
 
   // Two pages changed the same frames: the box of the other page is drawn beside ours while the user chooses.
@@ -308,7 +347,7 @@ export class FilmView {
 
   // One action by its name; the same for keys and buttons.
   act(action, event = {}) {
-    const back = [",", "k", "X", "F", "["].includes(event.key), { length } = this.film.frame;
+    const back = [",", "k", "X", "F", "[", "T"].includes(event.key), { length } = this.film.frame;
     const { cuts } = this.film, { state } = this.marks, [first, last] = stretchAround(this.position, cuts, state);
     const where = back ? "before" : "after";
     const acts = {
@@ -332,6 +371,12 @@ export class FilmView {
       type: () => this.typeBox(),
       nudge: () => this.nudge(event),
       clear: () => { this.draft = null; this.here("clear"); },
+      object: () => (/^[1-9]$/.test(event.key) ? this.objects.select(Number(event.key)) : this.objects.step(back)),
+      newObject: () => this.objects.add(),
+      split: () => this.objects.split(),
+      unite: () => this.objects.unite(),
+      removeTrack: () => this.objects.remove(),
+      alone: () => this.objects.toggleAlone(),
       history: () => this.undo(event),
       heat: () => this.setLayer("map", this.map === "heat" ? "" : "heat"),
       cam: () => this.setLayer("map", this.map === "cam" ? "" : "cam"),
@@ -341,17 +386,23 @@ export class FilmView {
       library: () => { location.hash = ""; },
       help: () => showKeys(),
       import: () => importDialog(this.film, this.saving),
-      videoClass: () => askTags([this.film], this.parts.classes(), () => this.renew().catch((error) => tell(error.message))),
+      videoClass: () => askTags([this.film], this.film.tags || [], () => this.renew().catch((error) => tell(error.message))),
       first: () => this.go(0),
       last: () => this.go(length - 1),
     };
     acts[action]();
   }
 
+  // Undo and redo say what they did, and show where.
   undo(event) {
     this.flush();
-    const redo = event.key === "y" || event.key === "Z" || (event.shiftKey && event.ctrlKey);
-    if (!this.saving.add({ kind: redo ? "redo" : "undo" })) tell(redo ? "There is nothing to redo." : "There is nothing to undo: these are the predictions.", "note");
+    const redo = event.key === "y" || event.key === "Z" || (event.shiftKey && event.ctrlKey), { done, undone } = this.saving.history;
+    const edit = (redo ? undone : done).at(-1);
+    if (!this.saving.add({ kind: redo ? "redo" : "undo" })) { tell(redo ? "There is nothing to redo." : "There is nothing to undo: these are the predictions.", "note"); return; }
+    tell(`${redo ? "Done again" : "Undone"}: ${wordsOf(edit)}.`, "note", { instead: "undo" });
+    const now = this.film.frame[this.position], [first] = edit.actions, number = [...new Set(edit.actions.flatMap((one) => (redo && one.into) || one.track || FIRST))];
+    if (!number.includes(this.objects.selected) && this.objects.all.has(number[0])) this.objects.select(number[0]);
+    if (!edit.actions.some((one) => one.start <= now && now < one.stop)) this.go(Math.min(lowerBound(this.film.frame, first.start), this.film.frame.length - 1));
   }
 
   zoom(zoom, centre) {

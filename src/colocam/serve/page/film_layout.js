@@ -2,6 +2,7 @@
 
 import { clock, make, percent } from "./dom.js";
 import { FACTS, level, share } from "./facts.js";
+import { objectsList } from "./objects.js";
 import { paneOf } from "./pane.js";
 
 export function layoutOf(view, film, on) {
@@ -32,6 +33,7 @@ export function layoutOf(view, film, on) {
   const skip = make("input", { type: "checkbox", checked: true, id: "skip", onchange: (event) => on.setSkip(event.target.checked) });
   const undo = button("Undo", "history", "Z", "Undo", { event: "z" }), redo = button("Redo", "history", "Y", "Redo", { event: "y" });
   const state = make("p", { class: "working", hidden: true });
+  const objects = objectsList(on);
   let classes = [];
   const section = make("section", { class: "film-view", "aria-label": film.name },
     screen,
@@ -52,7 +54,9 @@ export function layoutOf(view, film, on) {
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
+        button("New object", "newObject", "I", "Another object in this frame"), button("Split here", "split", "S", "From this frame on it is another object"),
         button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), button("Video’s class…", "videoClass", "", "Set the class that the whole video shows, and localise again"), undo, redo),
+      objects.element,
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
       make("div", { class: "row queue-head" }, queueTitle, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")),
@@ -86,6 +90,7 @@ export function layoutOf(view, film, on) {
       state.className = now.state === "failed" ? "problem" : "working";
       state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `Localising: ${percent(now.done || 0)}.` : "Waiting for the model."} You can already correct.`;
     },
+    showObjects: objects.show,
     showHistory(history) { undo.disabled = !history.done.length; redo.disabled = !history.undone.length; },
     showFrame(one) {
       number.textContent = `frame ${one.frame}`;

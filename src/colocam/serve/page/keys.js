@@ -17,8 +17,15 @@ export const KEYS = [
   ["N", ["n"], "none", "No object in this frame"],
   ["Shift+N", ["N"], "noneStretch", "No object in the stretch"],
   ["[ and ]", ["]", "["], "edge", "The object enters or leaves here: none before or after, in the stretch"],
-  ["C", ["c"], "class", "Wrong class: choose another one for the stretch"],
+  ["C", ["c"], "class", "Wrong class: choose another one, or add one, for the stretch; of other objects for the whole track"],
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
+  ["I", ["i"], "newObject", "Another object: a box with a new number, then use the arrows"],
+  ["T and Shift+T", ["t", "T"], "object", "Select the next and previous object in this frame"],
+  ["1 to 9", ["1", "2", "3", "4", "5", "6", "7", "8", "9"], "object", "Select the object of this number, also where it is not in this frame"],
+  ["S", ["s"], "split", "Split the track: from this frame on it is another object"],
+  ["U", ["u"], "unite", "Unite the track with that of another object"],
+  ["R", ["r"], "removeTrack", "Remove the whole track of the object"],
+  ["Q", ["q"], "alone", "Show only the selected object, or all; what is hidden is not accepted"],
   ["P", ["p"], "copy", "Copy the box of the previous frame"],
   ["Shift+P", ["P"], "hold", "Keep this box up to the next cut or marked frame"],
   ["E", ["e"], "type", "Type the sides of the box, in pixels"],
@@ -54,9 +61,9 @@ export function actionOf(event) {
 
 export function showKeys() {
   const rows = KEYS.map(([keys, , , words]) => make("tr", {}, make("th", { scope: "row" }, ...keys.split(" ").map((part) =>
-    (part === "and" ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
+    (part === "and" || part === "to" ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
   const half = Math.ceil(rows.length / 2), table = (part) => make("table", { class: "keys" }, make("tbody", {}, ...part));
-  const mouse = "Mouse: drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box. The wheel zooms.";
+  const mouse = "Mouse: drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box, click another object to select it. The wheel zooms.";
   const box = dialog("Keys", make("div", { class: "columns", tabindex: "0", autofocus: true, "aria-label": "Keys" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
     make("form", { method: "dialog", class: "row" }, make("button", { class: "primary" }, "Close")));
   box.classList.add("wide");

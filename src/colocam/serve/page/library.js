@@ -28,7 +28,7 @@ export function openLibrary(view) {
   const all = make("input", { type: "checkbox", id: "select-all", onchange: () => { for (const film of shown) mark(film.id, all.checked); showSelection(); } });
   const many = make("span", { class: "dim", "aria-live": "polite" });
   const setClass = make("button", { type: "button", title: "Set the class of the selected videos", onclick: () => askTags(shown.filter((film) => selected.has(film.id)), tags, refresh) }, "Class…");
-  const options = make("button", { type: "button", title: "Presence and threshold of all videos", onclick: () => askSettings(settings, refresh) }, "Settings…");
+  const options = make("button", { type: "button", title: "Presence, threshold and number of objects, for all videos", onclick: () => askSettings(settings, refresh) }, "Settings…");
   let timer = null, closed = false, films = [], adding = 0, tags = [], settings = {}, shown = [], last = null;
 
   function mark(id, on) {

@@ -41,8 +41,9 @@ export function askTags(films, classes, done) {
 export function askSettings(settings, done) {
   const field = (name, empty) => make("input", { type: "number", id: `setting-${name}`, min: "0", max: "1", step: "any", placeholder: empty, value: settings[name] === null ? "" : String(settings[name]) });
   const presence = field("presence", "all boxes"), threshold = field("threshold", "of the model");
+  const instances = make("input", { type: "checkbox", id: "setting-instances", checked: settings.instances });
   const number = (input) => (input.value === "" ? null : Number(input.value));
-  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold];
-  const body = () => ({ presence: number(presence), threshold: number(threshold) });
+  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold, make("label", { for: instances.id }, "Find every object, not only one a frame"), instances];
+  const body = () => ({ presence: number(presence), threshold: number(threshold), instances: instances.checked });
   ask("Settings of all videos", `An empty field means the default. ${AGAIN}`, fields, { path: "/api/settings", body, done });
 }

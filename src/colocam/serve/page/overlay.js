@@ -3,7 +3,8 @@
 const HANDLE = { mouse: 9, touch: 22 }; // pixels around a handle that count as the handle
 export const OTHER = "#ff4fd8"; // another page, another model
 const SIDES = { nw: [1, 1, 0, 0], n: [0, 1, 0, 0], ne: [0, 1, 1, 0], e: [0, 0, 1, 0], se: [0, 0, 1, 1], s: [0, 0, 0, 1], sw: [1, 0, 0, 1], w: [1, 0, 0, 0] };
-const CURSORS = { nw: "nwse-resize", se: "nwse-resize", ne: "nesw-resize", sw: "nesw-resize", n: "ns-resize", s: "ns-resize", e: "ew-resize", w: "ew-resize", move: "move", draw: "crosshair" };
+const DASHES = { follows: [10, 5], asked: [3, 6] };
+const CURSORS = { nw: "nwse-resize", se: "nwse-resize", ne: "nesw-resize", sw: "nesw-resize", n: "ns-resize", s: "ns-resize", e: "ew-resize", w: "ew-resize", move: "move", draw: "crosshair", other: "pointer" };
 
 export function clipped(box, width, height) {
   const [x1, x2] = [box[0], box[2]].sort((a, b) => a - b), [y1, y2] = [box[1], box[3]].sort((a, b) => a - b);
@@ -17,11 +18,11 @@ export function moved(box, dx, dy, width, height) {
 }
 
 export class Overlay {
-  // seen() gives { box, label, kind, heat, opacity, outline, other, otherLabel }; edited(box) is called when a box was drawn,
-  // without it boxes cannot be changed; zoomed(zoom, centre) when the wheel asks for another zoom.
-  constructor({ stage, heat, overlay }, film, { seen, edited, zoomed }) {
+  // seen() gives { box, label, kind, others, heat, opacity, outline, other, otherLabel }; edited(box) is called when a box was
+  // drawn, without it boxes cannot be changed; chosen(number) when one of the others is pressed; zoomed(zoom, centre) when the wheel asks for another zoom.
+  constructor({ stage, heat, overlay }, film, { seen, edited, chosen, zoomed }) {
     const canvas = overlay;
-    Object.assign(this, { stage, canvas, film, seen, edited, zoomed, heat: heat.getContext("2d") });
+    Object.assign(this, { stage, canvas, film, seen, edited, chosen, zoomed, heat: heat.getContext("2d") });
     this.zoom = 1;
     this.centre = [0.5, 0.5];
     this.drag = null;
@@ -70,16 +71,20 @@ export class Overlay {
   draw() {
     const context = this.canvas.getContext("2d"), { width, height } = this.canvas;
     context.clearRect(0, 0, width, height);
-    const { box, label, kind, heat, opacity, outline, other, otherLabel } = this.seen();
+    const { box, label, kind, heat, opacity, outline, other, otherLabel, others = [] } = this.seen();
     this.drawHeat(heat, opacity);
     if (outline) this.shape(context, outline);
     if (other) {
       this.outline(context, other, OTHER, [8, 6]);
       if (otherLabel) this.label(context, other, otherLabel, OTHER, true);
     }
+    for (const one of others) {
+      this.outline(context, one.box, colourOf(one.kind), DASHES[one.kind] || [], 1.2);
+      this.label(context, one.box, one.label, colourOf(one.kind));
+    }
     const shown = this.drag?.box || box;
     if (!shown) return this.note(context, label, kind);
-    this.outline(context, shown, colourOf(kind), { follows: [10, 5], asked: [3, 6] }[kind] || []);
+    this.outline(context, shown, colourOf(kind), DASHES[kind] || []);
     if (this.edited) this.handles(context, shown, colourOf(kind));
     this.label(context, shown, label, colourOf(kind));
   }
@@ -94,8 +99,8 @@ export class Overlay {
     this.heat.putImageData(image, 0, 0);
   }
 
-  outline(context, box, colour, dash) {
-    const [x1, y1, x2, y2] = box.map((value) => value * this.scale), line = 2 * this.sharp;
+  outline(context, box, colour, dash, width = 2) {
+    const [x1, y1, x2, y2] = box.map((value) => value * this.scale), line = width * this.sharp;
     context.lineWidth = line + 2 * this.sharp;
     context.strokeStyle = "rgba(0, 0, 0, 0.65)";
     context.setLineDash([]);
@@ -160,20 +165,27 @@ export class Overlay {
     return [((event.clientX - area.left) / area.width) * this.film.width, ((event.clientY - area.top) / area.height) * this.film.height];
   }
 
-  // What a press at a point would do: a handle's name, "move" or "draw".
+  // What a press at a point would do: a handle's name, "move", "other" or "draw".
   hit(x, y, pointer) {
-    const { box } = this.seen();
-    if (!box) return "draw";
+    const { box } = this.seen(), elsewhere = this.otherAt(x, y) ? "other" : "draw";
+    if (!box) return elsewhere;
     const reach = ((pointer === "touch" ? HANDLE.touch : HANDLE.mouse) * this.film.width) / this.canvas.getBoundingClientRect().width;
     for (const [name, [hx, hy]] of Object.entries(handlePoints(box))) {
       if (Math.abs(x - hx) <= reach && Math.abs(y - hy) <= reach) return name;
     }
-    return x > box[0] && x < box[2] && y > box[1] && y < box[3] ? "move" : "draw";
+    return inside(box, x, y) ? "move" : elsewhere;
+  }
+
+  // The smallest box of another object at a point.
+  otherAt(x, y) {
+    const area = ({ box }) => (box[2] - box[0]) * (box[3] - box[1]);
+    return this.seen().others?.filter(({ box }) => inside(box, x, y)).sort((a, b) => area(a) - area(b))[0];
   }
 
   down(event) {
     if (event.button !== 0) return;
-    const [x, y] = this.point(event), what = event.shiftKey ? "draw" : this.hit(x, y, event.pointerType);
+    const [x, y] = this.point(event), pressed = event.shiftKey ? "draw" : this.hit(x, y, event.pointerType), what = pressed === "other" ? "move" : pressed;
+    if (pressed === "other") this.chosen(this.otherAt(x, y).number);
     this.canvas.setPointerCapture(event.pointerId);
     this.drag = { what, x, y, start: this.seen().box, box: null };
   }
@@ -206,6 +218,8 @@ export class Overlay {
 
   close() { this.resized.disconnect(); }
 }
+
+const inside = ([x1, y1, x2, y2], x, y) => x > x1 && x < x2 && y > y1 && y < y2;
 
 function handlePoints([x1, y1, x2, y2]) {
   const x = (x1 + x2) / 2, y = (y1 + y2) / 2;

@@ -23,12 +23,35 @@ export function askBox(box, width, height, set) {
   given.addEventListener("close", () => { if (given.returnValue === "set") set(inputs.map((one) => Number(one.value))); });
 }
 
-export function askClass(names, present, first, last, choose) {
+// One of the classes, or a new one: add(name) stores it and gives its name as it is kept.
+export function askClass(names, present, scope, choose, add) {
   const take = (name) => { box.close(); choose(name); };
   const buttons = names.map((name, at) => make("button", { type: "button", class: name === present ? "primary" : "", onclick: () => take(name) }, at < 9 ? make("kbd", {}, String(at + 1)) : "", ` ${name}`));
-  const box = dialog("Which class is it?", make("p", { class: "dim" }, `The class counts for ${frames(first, last)}.`), make("div", { class: "classes" }, ...buttons), choices(make("button", {}, "Cancel")));
-  box.addEventListener("keydown", (event) => { const at = Number(event.key) - 1; if (at >= 0 && at < Math.min(9, names.length)) take(names[at]); });
-  buttons[Math.max(0, names.indexOf(present))]?.focus();
+  const input = make("input", { type: "text", id: "new-class", maxlength: "200", required: true, autocomplete: "off" }), problem = make("p", { class: "problem", role: "alert", hidden: true });
+  const submit = async (event) => {
+    event.preventDefault();
+    try { take(await add(input.value)); } catch (error) { problem.textContent = error.message; problem.hidden = false; }
+  };
+  const box = dialog("Which class is it?", make("p", { class: "dim" }, `The class counts for ${scope}.`), make("div", { class: "classes" }, ...buttons),
+    make("form", { class: "row", onsubmit: submit }, make("label", { for: "new-class" }, "Another class"), input, make("button", {}, "Add and use")), problem, choices(make("button", {}, "Cancel")));
+  box.addEventListener("keydown", (event) => { const at = Number(event.key) - 1; if (event.target !== input && at >= 0 && at < Math.min(9, names.length)) take(names[at]); });
+  (buttons[Math.max(0, names.indexOf(present))] || input).focus();
+}
+
+// Which object a track is united with; boxes of that one stay where both have one.
+export function askObject(number, others, choose) {
+  const take = (other) => { box.close(); choose(other); };
+  const words = ({ number: other, tag, both }) => ` ${tag || "object"}${both ? `: in ${both === 1 ? "1 frame" : `${both} frames`} both have a box, and that of object ${other} stays` : ""}`;
+  const buttons = others.map((one) => make("button", { type: "button", onclick: () => take(one.number) }, make("kbd", {}, String(one.number)), words(one)));
+  const box = dialog(`Unite object ${number} with`, make("p", { class: "dim" }, "Both tracks become one, with the number and the class that you choose here."), make("div", { class: "classes" }, ...buttons), choices(make("button", {}, "Cancel")));
+  box.addEventListener("keydown", (event) => { const one = others.find((other) => String(other.number) === event.key); if (one) take(one.number); });
+  buttons[0].focus();
+}
+
+export function askRemoval(number, boxes, act) {
+  const box = dialog(`Remove object ${number}?`, make("p", {}, `This removes the whole track, ${boxes === 1 ? "1 box" : `${boxes} boxes`}. You can undo it.`),
+    choices(make("button", { class: "danger", onclick: act }, "Remove the track"), make("button", {}, "Cancel")));
+  box.querySelector("button:last-child").focus();
 }
 
 // A whole track is never deleted without a question.
@@ -38,11 +61,11 @@ export function askTrack(boxes, first, last, act) {
   box.querySelector("button:last-child").focus();
 }
 
-function wordsOf(change) {
+export function wordsOf(change) {
   if (change.kind !== "edit") return { undo: "a step was undone", redo: "a step was redone" }[change.kind];
   const words = change.actions.map((one) => {
-    const what = { box: "box", none: "no object", accepted: "accepted", class: `class ${one.tag}`, clear: "back to the prediction" }[one.kind];
-    return `${what} in ${frames(one.start, one.stop - 1)}${one.box ? ` (${one.box.map(Math.round).join(", ")})` : ""}`;
+    const what = { box: "box", none: "no object", accepted: "accepted", class: `class ${one.tag}`, clear: "back to the prediction", add: "taken from the model", move: `becomes object ${one.into}` }[one.kind];
+    return `${one.track || one.into ? `object ${one.track || 1}: ` : ""}${what} in ${frames(one.start, one.stop - 1)}${one.box ? ` (${one.box.map(Math.round).join(", ")})` : ""}`;
   });
   return `${words.slice(0, 5).join("; ")}${words.length > 5 ? `; and ${words.length - 5} more` : ""}`;
 }

@@ -129,5 +129,6 @@ export class Saving {
 
 export function overlaps(theirs, mine) {
   if (mine.kind !== "edit" || theirs.some((change) => change.kind !== "edit")) return true;
-  return theirs.some((change) => change.actions.some((a) => mine.actions.some((b) => a.start < b.stop && b.start < a.stop)));
+  const objectsOf = (one) => [one.track || 1, one.into || one.track || 1], same = (a, b) => objectsOf(a).some((number) => objectsOf(b).includes(number));
+  return theirs.some((change) => change.actions.some((a) => mine.actions.some((b) => same(a, b) && a.start < b.stop && b.start < a.stop)));
 }

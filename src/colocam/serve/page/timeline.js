@@ -8,8 +8,8 @@ const ROWS = { ruler: [0, 16], curves: [18, 66], doubt: [70, 84], marks: [88, 10
 
 export class Timeline {
   // go(position) is called when the user chooses a frame.
-  constructor(canvas, film, { marks, go }) {
-    Object.assign(this, { canvas, film, marks, onGo: go });
+  constructor(canvas, film, { marks, states, go }) {
+    Object.assign(this, { canvas, film, marks, states, onGo: go });
     this.count = film.frame.length;
     this.first = 0;
     this.span = this.count;
@@ -146,7 +146,7 @@ export class Timeline {
   bars(context, values, first, last, colour) {
     const [top, bottom] = ROWS.doubt, pixels = Math.max(1, Math.ceil(this.span / this.width));
     context.fillStyle = colour;
-    const { state } = this.marks();
+    const state = this.states();
     for (let at = first; at < last; at += pixels) {
       let most = 0;
       for (let one = at; one < Math.min(last, at + pixels); one++) if (!isKey(state[one])) most = Math.max(most, values[one] ?? 0);
@@ -157,11 +157,11 @@ export class Timeline {
   }
 
   markRow(context, first, last, colour) {
-    const [top, bottom] = ROWS.marks, { state, tag } = this.marks(), middle = (top + bottom) / 2;
+    const [top, bottom] = ROWS.marks, { state, tag, main } = this.marks(), middle = (top + bottom) / 2;
     const names = { [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "doubt" };
     const size = Math.max(1, this.x(1) - this.x(0));
     for (let at = first; at < last; at++) {
-      if (tag[at]) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
+      if (tag[at] && (state[at] || main[at])) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
       if (!state[at]) continue;
       const follows = !isKey(state[at]);
       context.fillStyle = colour(names[state[at]]);

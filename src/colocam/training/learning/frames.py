@@ -262,12 +262,20 @@ def _read_frames(clip: Clip, frames: set[int], folder: Path, size: int) -> Cache
 def _weights(clip: CachedClip, frames: dict[int, list[Correction]]) -> dict[int, float]:
     """1 for key frames; others lose half with every :data:`HALF_LIFE` seconds from the nearest one, all without any."""
     times = dict(zip(clip.index.tolist(), clip.pts.tolist(), strict=True))
-    keys = np.array([times[frame] for frame, own in frames.items() if frame in times and any(one.key for one in own)])
+    keys = np.array([times[frame] for frame, own in frames.items() if frame in times and _is_key(own)])
     weights = {}
     for frame, own in frames.items():
         away = np.abs(keys - times.get(frame, np.inf)).min(initial=np.inf)
-        weights[frame] = 1.0 if any(one.key for one in own) else float(0.5 ** (away / HALF_LIFE))
+        weights[frame] = 1.0 if _is_key(own) else float(0.5 ** (away / HALF_LIFE))
     return weights
+
+
+def _is_key(own: Sequence[Correction]) -> bool:
+    """Whether a person set or checked a frame: an object in it, while no other one is interpolated."""
+    boxed = [one for one in own if one.boxes]
+    if not boxed:
+        return all(one.key for one in own)
+    return any(one.key for one in boxed) and all(one.key or one.kind == "accepted" for one in boxed)
 
 
 def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set[str]:

@@ -1,0 +1,121 @@
+"""Motion in ``localize``: when it is used, that boxes change and heat maps do not, and that nothing else matters."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.errors import ArgumentError
+from colocam.inference import Localizer
+from colocam.inference.engine import Model
+from colocam.inference.localize import localize_file
+from colocam.inference.parts import FrameRange, WritePart
+from colocam.inference.videos import Video
+from colocam.inference.worker import Worker
+from colocam.labels.label_folder import part_path
+from colocam.temporal import motion
+from colocam.video.frame_choice import ALL
+
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
+RUN = STORED / "run"
+COLOURS = ((220, 60, 40), (60, 200, 80), (70, 90, 230))
+SHOTS = [37, 12, 33, 1, 20]
+"""Longer than a window by a few frames; shorter; longer by one frame; a single frame."""
+
+
+def pictures_of_shot(shot: int, frames: int) -> list[np.ndarray]:
+    """A coloured square that moves over a textured wall, and one that is painted on it."""
+    rng = np.random.default_rng(shot)
+    wall = cv2.GaussianBlur(rng.normal(0, 1, (48, 96, 3)).astype(np.float32), (0, 0), 1.5)
+    wall = cv2.normalize(wall, None, 0, 40 + 80 * (shot % 3), cv2.NORM_MINMAX).astype(np.uint8) + 40 * shot
+    wall[28:44, 60:76] = COLOURS[shot % 3]
+    pictures = []
+    for at in range(frames):
+        picture = wall[:, 16:80].copy()
+        picture[6:22, at : at + 16] = COLOURS[shot % 3]
+        picture[10:14, at + 2 : at + 8] = 250  # so that the square has something to follow
+        pictures.append(picture)
+    return pictures
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory, make_video):
+    """Five shots of different walls; read only."""
+    frames = [picture for shot, count in enumerate(SHOTS) for picture in pictures_of_shot(shot, count)]
+    return make_video(tmp_path_factory.mktemp("film") / "film.mkv", frames, codec="ffv1", pix_fmt="bgr0")
+
+
+@pytest.mark.parametrize(
+    ("options", "used"),
+    [
+        ({"chooser": "consensus"}, True),
+        ({"chooser": "consensus", "smooth": "online"}, True),
+        ({"chooser": "consensus", "smooth": "none"}, False),
+        ({"chooser": "consensus", "instances": True}, False),
+        ({"chooser": "consensus", "motion": False}, False),
+        ({}, False),  # the chooser of the paper, which models of 0.1.0 have
+        ({"motion": True}, True),
+    ],
+)
+def test_motion_is_used_where_the_frames_of_a_shot_choose_together(monkeypatch, options, used):
+    monkeypatch.setattr(motion, "_flow", spy := Spy(motion._flow))
+    list(Localizer.load(STORED / "model.onnx", **options)(STORED / "film.mp4"))
+    assert (spy.calls > 0) == used
+
+
+class Spy:
+    """Counts the calls of a function."""
+
+    def __init__(self, function):
+        self.function, self.calls = function, 0
+
+    def __call__(self, *arguments):
+        self.calls += 1
+        return self.function(*arguments)
+
+
+def test_a_segmenter_reads_the_maps_that_are_shown():
+    base = Localizer.load(STORED / "model.onnx")
+    for asked, used in ((None, False), (True, True)):
+        refining = Localizer(base.network, base.card, segmenter=object(), chooser="consensus", motion=asked)
+        assert refining.motion == used
+
+
+def test_frames_by_themselves_have_no_motion():
+    with pytest.raises(ArgumentError, match="motion compares frames: it needs smooth offline or online, got none"):
+        Localizer.load(STORED / "model.onnx", smooth="none", motion=True)
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online"])
+def test_boxes_change_and_heat_maps_do_not(film, smooth):
+    asked = Localizer.load(RUN, "cpu", chooser="consensus", smooth=smooth)
+    with_motion, without = (list(one(film)) for one in (asked, asked.with_options(motion=False)))
+    for one, two in zip(with_motion, without, strict=True):
+        np.testing.assert_array_equal(one.raw_map, two.raw_map)
+        assert one.presence == two.presence
+    assert [one.box for one in with_motion] != [two.box for two in without]
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online"])
+@pytest.mark.parametrize("model", [RUN, STORED / "model.onnx"], ids=["torch", "onnx"])
+def test_the_table_does_not_depend_on_the_batch(film, tmp_path, model, smooth):
+    options = {"annotate": False, "smooth": smooth, "motion": True}
+    tables = [localize_file(model, film, tmp_path / str(batch), batch=batch, **options).table for batch in (None, 1, 7)]
+    assert len({table.read_bytes() for table in tables}) == 1
+
+
+@pytest.mark.parametrize("smooth", ["offline", "online"])
+def test_ranges_of_a_long_video_have_the_rows_of_the_whole(film, tmp_path, smooth):
+    asked = Model(STORED / "model.onnx", options={"motion": True, "smooth": smooth})
+    worker = Worker(asked.load()[0])
+    parts = []
+    for long in (10_000, 20):
+        task = WritePart(Video("film", film), tmp_path / str(long), asked.key(ALL), ALL, long=long)
+        ranges = [FrameRange(*one) for one in task(worker).get("ranges", [])]
+        for one in ranges:
+            replace(task, range=one)(worker)
+        parts.append(part_path(task.labels, task(worker)["key"]).read_bytes())
+        assert (len(ranges) > 2) == (long == 20)
+    assert parts[0] == parts[1]

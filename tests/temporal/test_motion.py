@@ -1,0 +1,255 @@
+"""Motion, on scenes whose motion is known: a textured wall, a camera that moves over it, and an object that moves."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import cv2
+import numpy as np
+import pytest
+
+from colocam.temporal import motion
+from colocam.temporal.cuts import WINDOW
+from colocam.temporal.motion import EVERY, SIDE, WeighByPast, WeighWindows, grey_frames, residual_motion, weigh
+
+OBJECT = slice(80, 136)
+"""Rows of the object, which has as many columns."""
+LEFT = 40
+"""First column of the object in the first frame."""
+LAMP = slice(150, 200)
+"""Rows and columns of a place on the wall that has heat, too."""
+
+
+def serial(work, items):
+    return [work(one) for one in items]
+
+
+def texture(seed, height=SIDE, width=SIDE):
+    noise = np.random.default_rng(seed).normal(0, 1, (height, width)).astype(np.float32)
+    smooth = cv2.GaussianBlur(noise, (0, 0), 3)
+    return cv2.normalize(smooth, None, 20, 235, cv2.NORM_MINMAX).astype(np.uint8)
+
+
+def scene(frames, *, camera=(-2.0, 1.0), speed=3, seed=0):
+    """Grey frames and maps: the wall moves by ``camera`` a frame, the object by ``speed`` to the right."""
+    wall, thing = texture(seed, 600, 600), texture(seed + 1, 56, 56)
+    greys, levels = [], []
+    for at in range(frames):
+        shift = np.float32([[1, 0, at * camera[0] - 150], [0, 1, at * camera[1] - 150]])
+        grey = cv2.warpAffine(wall, shift, (SIDE, SIDE))
+        left = LEFT + speed * at
+        grey[OBJECT, left : left + 56] = thing
+        level = np.full((SIDE, SIDE), 5, np.uint8)
+        level[OBJECT, left : left + 56] = 180
+        level[LAMP, LAMP] = 200
+        greys.append(grey)
+        levels.append(level)
+    return np.stack(greys), np.stack(levels)
+
+
+def no_cuts(count):
+    return np.zeros(count, bool)
+
+
+@pytest.mark.parametrize("camera", [(0.0, 0.0), (-2.0, 1.0), (-4.0, 3.0)])
+def test_the_residual_is_the_motion_of_the_object_over_the_wall(camera):
+    greys, _ = scene(2, camera=camera, speed=3)
+    moved = residual_motion(greys[0], greys[1])
+    inside = np.zeros((SIDE, SIDE), bool)
+    inside[96:120, LEFT + 16 : LEFT + 40] = True  # away from the object's edge, where flow is smooth
+    outside = np.ones((SIDE, SIDE), bool)
+    outside[60:156, LEFT - 20 : LEFT + 80] = False
+    outside[[*range(12), *range(-12, 0)]] = outside[:, [*range(12), *range(-12, 0)]] = False
+    residual = cv2.resize(moved.residual, (SIDE, SIDE))
+    assert np.median(residual[inside]) == pytest.approx(np.hypot(3 - camera[0], camera[1]), rel=0.15)
+    assert np.median(residual[outside]) < 0.2
+    assert moved.inliers > 0.7
+
+
+def test_a_zoom_is_the_camera():
+    wall = texture(3, 600, 600)
+    pictures = [cv2.resize(wall[at : 600 - at, at : 600 - at], (SIDE, SIDE)) for at in (0, 10)]
+    assert np.median(residual_motion(*pictures).residual) < 0.3  # corners move by 5 pixels
+
+
+def test_weights_follow_the_formula():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 256, (56, 56)).astype(np.uint8)
+    residual = rng.uniform(0, 4, (56, 56)).astype(np.float32)
+    unit = sum(float(h) * float(r) for h, r in zip(level.flat, residual.flat, strict=True)) / level.sum()
+    want = level * ((0.1 + np.minimum(residual / unit, 1)) / 1.1) ** 0.5
+    want *= level.max() / want.max()
+    got = weigh(level, residual)
+    assert got.max() == level.max()
+    assert np.abs(got.astype(float) - want).max() <= 0.51  # rounded
+
+
+def test_less_than_half_a_pixel_is_noise():
+    level = np.full((56, 56), 100, np.uint8)
+    residual = np.zeros((56, 56), np.float32)
+    residual[:, :28] = 0.1  # alone it would be the whole of the motion
+    lowest = weigh(level, residual).min() / 100
+    assert lowest == pytest.approx((0.1 / 0.3) ** 0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("side", [28, 56, 112, 224])
+def test_maps_of_any_size(side):
+    greys, levels = scene(8)
+    small = np.stack([cv2.resize(one, (side, side), interpolation=cv2.INTER_AREA) for one in levels])
+    weighed = WeighWindows().push(small, greys, no_cuts(8), serial)
+    assert weighed.shape == small.shape
+    lamp = side * 175 // SIDE
+    assert (weighed[:, lamp, lamp] < 0.6 * small[:, lamp, lamp]).all()
+    assert (weighed.max((1, 2)) == small.max((1, 2))).all()
+
+
+def test_an_empty_map_stays_empty():
+    greys, _ = scene(6)
+    levels = np.zeros((6, SIDE, SIDE), np.uint8)
+    assert not WeighWindows().push(levels, greys, no_cuts(6), serial).any()
+    assert not weigh(levels[0], np.ones((56, 56), np.float32)).any()
+
+
+WAYS = [WeighWindows, WeighByPast]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_heat_on_the_wall_fades_and_heat_on_the_object_stays(way):
+    greys, levels = scene(20)
+    weighed = way().push(levels, greys, no_cuts(20), serial)
+    first = 0 if way is WeighWindows else 9  # three frames are examined before: 1, 5 and 9
+    assert (weighed[first:, 175, 175] < 0.6 * levels[first:, 175, 175]).all()
+    for at in range(first, 20):
+        left = LEFT + 3 * at
+        inside = (at, slice(96, 120), slice(left + 16, left + 40))
+        assert np.median(weighed[inside]) >= levels[inside].max()
+    np.testing.assert_array_equal(weighed[:first], levels[:first])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_maps_stay_where_motion_says_nothing(way):
+    still, levels = scene(12, camera=(0, 0), speed=0)
+    follows, _ = scene(12, camera=(3.0, 0.0), speed=3)  # the object moves as the wall does
+    others = np.stack([texture(seed) for seed in range(12)])  # pictures that have nothing in common
+    black = np.zeros_like(still)
+    for greys in (still, follows, others, black):
+        np.testing.assert_array_equal(way().push(levels, greys, no_cuts(12), serial), levels)
+    one = way().push(levels[:1], still[:1], no_cuts(1), serial)
+    np.testing.assert_array_equal(one, levels[:1])
+
+
+def test_maps_stay_where_the_rest_moves_and_the_heat_does_not():
+    greys, levels = scene(12)
+    inverted = 205 - levels
+    inverted[:, LAMP, LAMP] = 200
+    inverted = np.where(levels == 180, 5, inverted).astype(np.uint8)
+    np.testing.assert_array_equal(WeighWindows().push(inverted, greys, no_cuts(12), serial), inverted)
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    """The pairs of frames that flow was computed for; frames are told by their first pixel."""
+    seen = []
+    flow = motion._flow
+
+    def watch(grey, other):
+        seen.append((int(grey[0, 0]), int(other[0, 0])))
+        return flow(grey, other)
+
+    monkeypatch.setattr(motion, "_flow", watch)
+    return seen
+
+
+def numbered(greys):
+    """Copies of frames whose first pixel is their number."""
+    greys = greys.copy()
+    greys[:, 0, 0] = np.arange(len(greys))
+    return greys
+
+
+def test_a_window_looks_to_the_next_frame_and_never_across_a_cut(pairs):
+    greys, levels = scene(WINDOW + 6)
+    greys, windows = numbered(greys), WeighWindows()
+    cut = np.array([True, *[False] * 4])
+    windows.push(levels[:WINDOW], greys[:WINDOW], no_cuts(WINDOW), serial)
+    forward = {(at, at + 1) for at in range(WINDOW - 1)} | {(WINDOW - 1, WINDOW - 2)}
+    back = {(at + 1, at) for at in range(0, WINDOW, EVERY)}
+    assert set(pairs) == forward | back
+    pairs.clear()
+    windows.push(levels[WINDOW : WINDOW + 1], greys[WINDOW : WINDOW + 1], no_cuts(1), serial)  # a window of one frame
+    assert set(pairs) == {(WINDOW, WINDOW - 1), (WINDOW - 1, WINDOW)}
+    pairs.clear()
+    windows.push(levels[-5:], greys[-5:], cut, serial)
+    assert all(min(pair) > WINDOW for pair in pairs)
+    pairs.clear()
+    windows.push(levels[:1], greys[:1], cut[:1], serial)
+    assert pairs == []
+
+
+def test_online_looks_to_the_frame_before_and_never_across_a_cut(pairs):
+    greys, levels = scene(30)
+    cuts = np.isin(np.arange(30), [13, 14])
+    WeighByPast().push(levels, numbered(greys), cuts, serial)
+    examined = {1, 5, 9, 15, 19, 23, 27}
+    both = {(at, at - 1) for at in examined} | {(at - 1, at) for at in examined}
+    assert set(pairs) == both | {(at, at - 1) for at in (10, 11, 12, 24, 25, 26, 28, 29)}
+
+
+def test_little_is_computed_where_the_window_decides_against_motion(pairs):
+    greys, levels = scene(WINDOW, camera=(0, 0), speed=0)
+    WeighWindows().push(levels, greys, no_cuts(WINDOW), serial)
+    assert len(pairs) == 2 * WINDOW // EVERY
+
+
+def shots_of(count):
+    """Frames of shots that differ in what they say about motion, and where the shots begin."""
+    parts = [scene(count, seed=4), scene(count, camera=(0, 0), speed=0, seed=6), scene(7, camera=(1.0, -2.0), seed=8)]
+    greys, levels = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return greys, levels, np.isin(np.arange(len(greys)), [count, 2 * count])
+
+
+@pytest.mark.parametrize("batch", [1, 3, 8, 50])
+def test_online_does_not_depend_on_the_batch(batch):
+    greys, levels, cuts = shots_of(21)
+    whole = WeighByPast().push(levels, greys, cuts, serial)
+    by_past = WeighByPast()
+    parts = [slice(at, at + batch) for at in range(0, len(greys), batch)]
+    joined = [by_past.push(levels[part], greys[part], cuts[part], serial) for part in parts]
+    np.testing.assert_array_equal(np.concatenate(joined), whole)
+    assert (whole != levels).any((1, 2)).any()
+
+
+def test_online_forgets_frames_older_than_a_window():
+    moving, levels = scene(10, seed=4)
+    still, still_levels = scene(WINDOW, camera=(0, 0), speed=0, seed=6)
+    by_past = WeighByPast()
+    by_past.push(levels, moving, no_cuts(10), serial)
+    by_past.push(still_levels, still, no_cuts(WINDOW), serial)
+    again, levels = scene(WINDOW, seed=4)
+    weighed = by_past.push(levels, again, no_cuts(WINDOW), serial)
+    changed = (weighed != levels).any((1, 2))
+    assert not changed[: WINDOW // 2 - EVERY].any()  # still frames are the majority
+    assert changed[WINDOW // 2 + EVERY :].all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_and_earlier_frames_change_no_bit(way):
+    """Flow is computed by objects with buffers, one for each thread."""
+    greys, levels = scene(16)
+    other, _ = scene(16, seed=5, camera=(-6.0, 2.0))
+    once = way().push(levels, greys, no_cuts(16), serial)
+    for a, b in pairwise(other):
+        residual_motion(a, b)
+    with ThreadPoolExecutor(5) as pool:
+        again = way().push(levels, greys, no_cuts(16), lambda work, items: list(pool.map(work, items)))
+    np.testing.assert_array_equal(once, again)
+    assert (once != levels).any()
+
+
+@pytest.mark.parametrize("size", [40, SIDE, 448])
+def test_grey_frames_have_one_size(size):
+    images = np.zeros((2, size, size, 3), np.uint8)
+    images[1, :, size // 2 :] = (0, 255, 0)
+    greys = grey_frames(images)
+    assert greys.shape == (2, SIDE, SIDE)
+    assert not greys[0].any()
+    assert greys[1, 5, SIDE - 5] == round(0.587 * 255)  # the luma of green
