@@ -185,7 +185,7 @@ class Observation(NamedTuple):
 
     def part(self, chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> "Observation":
         """Some of the frames (N,)."""
-        return Observation(*(part[chosen] for part in self))
+        return Observation(self.levels[chosen], self.peaks[chosen], self.foreground[chosen], self.right[chosen])
 
 
 @torch.inference_mode()
@@ -201,7 +201,8 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
         signs.append(torch.stack([peaks.double(), foreground_of(foreground(found.map_logits)).double()]).cpu().numpy())
     right, present = np.zeros((len(frames), len(GRID))), frames.present
     right[present] = right_at(levels[present], [boxes for boxes in frames.boxes if len(boxes)], card.chooser)
-    return Observation(levels, *np.concatenate(signs, axis=1), right)
+    peaks_and_foreground = np.concatenate(signs, axis=1)
+    return Observation(levels, peaks_and_foreground[0], peaks_and_foreground[1], right)
 
 
 def learnt_card(
