@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from math import exp, inf
-from operator import mul
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import best_pairs, iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
-from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
+from colocam.types import Float32Array, Float64Array, Levels, ObjectMask, VideoFrame
 
 MEMORY = 50
 """Frames after which a vote for a class counts 1/e: in a long shot one object may leave and another appear."""
@@ -83,6 +82,7 @@ class FrameObservation:
         presence: probability that the tagged object is in the frame.
         refined: (4,) box of the mask that a segmenter gave, in map pixels; it then is the only box to choose.
         mask: (H, W) that mask, in pixels of the frame.
+        masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
     """
 
     frame: VideoFrame
@@ -102,6 +102,7 @@ class FrameObservation:
     presence: float = 1.0
     refined: Float64Array | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    masks: Sequence[ObjectMask] = field(default=(), repr=False)
 
     @property
     def choices(self) -> Candidates:
@@ -294,9 +295,9 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
 
 def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:
     """Mean of a track's scores in the frames where it is seen, with weights that fall with the time from ``time``."""
-    weights = [exp(-0.5 * ((one.time - time) / TRACKS_WIDTH) ** 2) for one in seen]
-    scores = [float(one.observation.candidates.scores[one.found[track][0]]) for one in seen]
-    return sum(map(mul, weights, scores)) / sum(weights)
+    apart = np.array([one.time - time for one in seen])
+    scores = np.array([one.observation.candidates.scores[one.found[track][0]] for one in seen])
+    return float(np.average(scores, weights=np.exp(-0.5 * (apart / TRACKS_WIDTH) ** 2)))
 
 
 def _counts(
