@@ -3,10 +3,9 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any, Unpack
 
 import cv2
@@ -60,21 +59,12 @@ def open_network(model: Path, device: str | None = None) -> tuple[Passes, Card]:
 
         return _owned(*open_onnx(model, device))
     try:
-        _wake_gpu(device)
         from colocam.inference.torch_network import open_torch  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ColocamError(
             f"{not_installed(error, f'the run folder {model}')}, or give an ONNX file of 'colocam export-model'"
         ) from error
     return _owned(*open_torch(model, device))
-
-
-def _wake_gpu(device: str | None) -> None:
-    """Let the driver of the GPU start, which takes a second, while the libraries of the network are imported."""
-    import torch  # noqa: PLC0415 - an ONNX file needs no torch
-
-    if device != "cpu" and torch.cuda.is_available():
-        Thread(target=partial(torch.zeros, 1, device="cuda"), name="wake", daemon=True).start()
 
 
 def _owned(network: Network, card: Card) -> tuple[Passes, Card]:
@@ -128,7 +118,8 @@ class Localizer:
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
-        by_shot = self.chooser.by_shot and asked.smooth != "none" and not asked.instances
+        one_box = not asked.instances and segmenter is None
+        by_shot = self.chooser.by_shot and asked.smooth != "none" and one_box
         self.motion = by_shot if asked.motion is None else asked.motion
 
     def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":

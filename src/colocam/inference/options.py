@@ -33,8 +33,8 @@ class Options:
         chooser: name in :data:`colocam.boxes.CHOOSERS`, which contour of a map is the object; None: that of the model.
         focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
         motion: weigh maps by what moves otherwise than the camera (:mod:`colocam.temporal.motion`) before boxes are
-            read from them. None: where the frames of a shot choose a box together, that is with a chooser other than
-            ``largest`` and smoothing, and not with ``instances``.
+            read from them. None: where the frames of a shot choose one box together, that is with smoothing and a
+            chooser other than ``largest``, without ``instances`` and without a segmenter.
     """
 
     batch: int | None = None
