@@ -14,9 +14,9 @@ GUIDE = {"library": "dark", "film": "dark", "panes": "dark", "learn": "light"}
 """Views that the guide shows, and their themes."""
 
 
-def until(page: Page, condition: str) -> None:
+def until(page: Page, condition: str, seconds: float = 60) -> None:
     """Wait for a condition in JavaScript; Playwright's own waiting needs eval, which the page forbids."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + seconds
     while not page.evaluate(f"() => Boolean({condition})"):
         if time.monotonic() > end:
             raise TimeoutError(condition)

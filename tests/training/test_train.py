@@ -18,7 +18,8 @@ from colocam.data.augment import whole
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference import Localizer
-from colocam.models import Encoder
+from colocam.models import Encoder, foreground
+from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import train
 from colocam.video.fence import decode
@@ -99,6 +100,25 @@ def test_training_reads_no_test_video_and_no_box(trained, collection, tmp_path, 
     run = train(tmp_path / "manifest.csv", tmp_path / "run", config)
     assert (run / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
     assert (run / "model.json").read_bytes() == (trained / "model.json").read_bytes()
+
+
+def test_maps_can_be_looked_at_after_each_epoch(fit, trained):
+    """The last maps are those of the model that is saved, and looking at them changes nothing."""
+    seen = []
+    frames, classes = torch.randint(0, 256, (2, 3, 32, 32), generator=torch.manual_seed(0)), torch.tensor([0, 1])
+
+    def look(phase, epoch, mapper):
+        with torch.inference_mode():
+            seen.append((phase, epoch, mapper.draw(frames, classes)[0].clone()))
+
+    run = fit("shown", after_epoch=look)
+    assert [(phase, epoch) for phase, epoch, _ in seen] == [(p, e) for p in ("classifier", "colocam") for e in (0, 1)]
+    assert not torch.equal(seen[2][2], seen[3][2])
+    net = load_model(run).net.eval()
+    with torch.inference_mode():
+        expected = foreground(net.maps(frames)[0])
+    assert torch.allclose(seen[3][2], expected, atol=0.01)  # the file has 16 bits
+    assert (run / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
 
 
 def test_seeds_decide(fit, trained):

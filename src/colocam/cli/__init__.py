@@ -18,7 +18,7 @@ from colocam.cli.video_commands import label, localize, serve
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.utils.device import is_first
 from colocam.utils.extensions import VARIABLE, load_extensions
-from colocam.utils.extras import EXTRAS, __version__, not_installed
+from colocam.utils.extras import EXTRAS, not_installed, version_text
 from colocam.utils.progress import end_like_ctrl_c, leave, say
 
 app = typer.Typer(
@@ -42,7 +42,7 @@ app.add_typer(config_app, name="config")
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer
     if wanted:
-        print(f"colocam {__version__}")
+        print(version_text())
         raise typer.Exit
 
 

@@ -1,42 +1,72 @@
-"""The demo: make tagged videos, train, evaluate, localise, review and report."""
+"""The demo: make tagged videos, train on the tags, show boxes while it trains, evaluate and report."""
 
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from colocam.config import load_config
-from colocam.demo.figures import CLASSES
 from colocam.demo.world import make_world
-from colocam.evaluation.dense import evaluate_dense
+from colocam.evaluation.glance import Glances
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.inference.localize import localize_file
 from colocam.report import write_report
-from colocam.report.evaluation_tables import print_dense, print_evaluations
+from colocam.report.evaluation_tables import print_evaluations
 from colocam.report.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say
 
+FIRST_LOOK = 4
+"""Epochs of the classifier before its maps are worth a look."""
+
 
 def run_demo(
-    out: Path, *, seed: int = 0, world_seed: int = 1, videos_only: bool = False, overrides: Sequence[str] = ()
+    out: Path,
+    *,
+    seed: int = 0,
+    world_seed: int = 1,
+    videos_only: bool = False,
+    compare: bool = False,
+    overrides: Sequence[str] = (),
 ) -> Path:
-    """Make tagged videos in ``out``, train CoLo-CAM and F-CAM on their tags alone, evaluate, and write a report.
+    """Make tagged videos in ``out``, train CoLo-CAM on their tags alone, evaluate, and write a report.
 
-    Returns the run folder ``out/run-<seed>``. An interrupted demo continues where it stopped.
+    Returns the run folder, ``out/run-<seed>``, or with ``compare`` ``out/compare-<seed>``, where F-CAM is trained
+    too. An interrupted demo continues where it stopped.
     """
+    say("1 of 4: make 180 short videos of six kinds of object, each with one tag (about 40 s on two cores)")
     world = make_world(out, seed=world_seed)
     say(f"videos: {world.videos}; tags: {world.manifest}; true boxes, used only for the evaluation: {world.truth}")
-    run = out / f"run-{seed}"
+    run = out / f"{'compare' if compare else 'run'}-{seed}"
     if videos_only:
         return run
-    config = load_config("cpu", overrides=[f"seed={seed}", "methods=[colocam, fcam]", *overrides])
-    train(world.manifest, run, config, frames=out / "frames")
+    methods = ["colocam", "fcam"] if compare else ["colocam"]
+    config = load_config("cpu", overrides=[f"seed={seed}", f"methods=[{', '.join(methods)}]", *overrides])
+    picture = run / "picture.jpg"
+
+    looks = {"classifier": min(FIRST_LOOK, config.classifier.epochs), "colocam": 1}
+    say(
+        "2 of 4: train on the tags: a classifier (about 5 minutes; a first picture after 1), then the decoder that "
+        f"finds boxes ({'two of them, 3 minutes each' if compare else '3 minutes'})"
+    )
+    train(world.manifest, run, config, frames=out / "frames", after_epoch=Glances(picture, run, world.truth, looks))
+    say("3 of 4: compare the boxes of 36 test videos with the true ones (about 40 s)")
     print_evaluations([evaluate(run, world.truth)])
-    print_dense([evaluate_dense(run, out, split="test", shots=[f"{tag}/test-00" for tag in CLASSES])])
+    say("4 of 4: localize in one video, look for doubtful frames in all, write the report (about 20 s)")
     example = min(world.videos.rglob("test-*.mp4"))
     annotated, table = localize_file(run, example, run / "localized", overwrite=True)
     review_run(run)
     page = write_report(run)
-    say(f"annotated video: {annotated}")
-    say(f"boxes: {table}")
-    say(f"report: {page}")
+    say(f"picture: {picture}; video with boxes: {annotated}; its table: {table}; report: {page}")
+    say(f"open the report:    {shlex.join([sys.executable, '-m', 'webbrowser', page.resolve().as_uri()])}")
+    say(f"correct the boxes:  {_colocam()} serve {shlex.join(map(str, (run, example, '-o', out / 'page')))}")
     return run
+
+
+def _colocam() -> str:
+    """How to call this program in the user's shell: ``make demo`` calls one that need not be on the path."""
+    called = Path(sys.argv[0])
+    if shutil.which("colocam") or called.name != "colocam":
+        return "colocam"
+    return shlex.quote(str(called))

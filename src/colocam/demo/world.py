@@ -15,7 +15,8 @@ from colocam.demo.motion import STYLES, Camera, Light, Route, Size, leave, light
 from colocam.demo.painting import Actor, lay, make_actor, paint_background, paint_foreground
 from colocam.demo.textures import Array, Palette, as_float, draw_palette, object_colours
 from colocam.errors import ColocamError
-from colocam.types import SPLITS, Box, Float64Array
+from colocam.types import SPLITS, Box, Float64Array, Split
+from colocam.utils.device import parallel_map
 from colocam.utils.files import explain_os_errors, write_json, write_text
 from colocam.utils.progress import progress
 from colocam.video.writer import VideoWriter
@@ -92,30 +93,40 @@ def make_world(
     world = World(folder / "videos", folder / "manifest.csv", folder / "truth.csv")
     if _claim(folder, recipe) and world.manifest.exists():
         return world
-    manifest, truth = ["path,tag,split,clip"], ["clip,frame,present,x1,y1,x2,y2"]
     videos = [
         (tag, split, index)
         for tag in CLASSES
         for split, count in zip(SPLITS, videos_per_class, strict=True)
         for index in range(count)
     ]
+    manifest, truth = ["path,tag,split,clip"], ["clip,frame,present,x1,y1,x2,y2"]
     with progress("making videos", len(videos), unit="videos") as advance:
-        for tag, split, index in videos:
-            clip = f"{tag}/{split}-{index:02d}"
+
+        def make(tag: str, split: Split, index: int) -> list[str]:
+            group = (list(CLASSES).index(tag), SPLITS.index(split))
+            phases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=group)).random(7)
+            seeds = np.random.SeedSequence(seed, spawn_key=(*group, index))
+            shots = render(tag, draw_traits(phases, index), seeds, frames=frames, size=size, fps=fps)
+            rows, clip = [], _clip(tag, split, index)
             with VideoWriter(world.videos / f"{clip}.mp4", *size, fps) as video:
-                group = (list(CLASSES).index(tag), SPLITS.index(split))
-                phases = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=group)).random(7)
-                seeds = np.random.SeedSequence(seed, spawn_key=(*group, index))
-                shots = render(tag, draw_traits(phases, index), seeds, frames=frames, size=size, fps=fps)
                 for number, shot in enumerate(shots):
                     video.write(shot.image)
                     sides = ",,," if shot.box is None else ",".join(f"{side:g}" for side in shot.box)
-                    truth.append(f"{clip},{number},{int(shot.box is not None)},{sides}")
-            manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
+                    rows.append(f"{clip},{number},{int(shot.box is not None)},{sides}")
             advance()
+            return rows
+
+        for (tag, split, index), rows in zip(videos, parallel_map(make, *zip(*videos, strict=True)), strict=True):
+            clip = _clip(tag, split, index)
+            manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
+            truth += rows
     write_text(world.truth, "\n".join(truth) + "\n")
     write_text(world.manifest, "\n".join(manifest) + "\n")
     return world
+
+
+def _clip(tag: str, split: Split, index: int) -> str:
+    return f"{tag}/{split}-{index:02d}"
 
 
 def _check(recipe: dict[str, int | list[int]]) -> None:

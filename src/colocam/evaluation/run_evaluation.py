@@ -57,7 +57,7 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
     boxes, size, row = np.zeros((len(samples), 4)), maps.shape[1], 0
     with progress(f"masks of {segmenter.name}", len(samples), unit="frames") as advance:
         for clip, pairs in groupby(samples.where(), key=lambda pair: pair[0].clip):
-            images = _images(clip, [index for _, index in pairs])
+            images = original_images(clip, [index for _, index in pairs])
             before: Float64Array | None = None
             for start in range(0, len(images), WINDOW):
                 window = images[start : start + WINDOW]
@@ -71,7 +71,7 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
     return boxes.clip(0, size - 1)
 
 
-def _images(clip: Clip, indices: Sequence[int]) -> list[Image]:
+def original_images(clip: Clip, indices: Sequence[int]) -> list[Image]:
     """The frames of a clip with these indices, ascending, at their own size."""
     if clip.frames:
         frames = clip_frames(replace(clip, frames=tuple(clip.frames[index] for index in indices)))
@@ -350,7 +350,7 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
             card.color_mean,
             focus=card.focus_power(on=focus),
             chooser=card.chooser,
-            threshold=card.threshold if corrected else run.config.stage2(method).threshold,
+            threshold=card.threshold if corrected else run.config.stage2(method).threshold_with(card.color_mean),
         )._replace(class_thresholds=card.class_thresholds)
     return mappers
 

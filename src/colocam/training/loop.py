@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from colocam.config import Optimisation
 from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.maps.mapper import Mapper
 from colocam.training.distributed import (
     alone,
     any_of,
@@ -30,6 +31,8 @@ from colocam.utils.progress import progress, say, stop_requested
 from colocam.utils.tensors import explain_damage, load_checkpoint, save_checkpoint
 
 SECONDS_BETWEEN_SAVES = 120.0
+AfterEpoch = Callable[[str, int, Mapper], None]
+"""Called with the phase, the epoch (from 0), and what computes maps with its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Task:
         terms: (frames of a step, the loaded tensors, index of the step, epoch) → the weighted loss terms by name; their
             sum is minimised.
         validate: epoch → how good the weights are.
+        mapper: what computes maps with the present weights; None: nothing.
     """
 
     phase: str
@@ -69,6 +73,7 @@ class Task:
     load: Callable[[BatchIndices, int], Tensors]
     terms: Callable[[BatchIndices, Tensors, int, int], dict[str, Tensor]]
     validate: Callable[[int], Validation]
+    mapper: Callable[[], Mapper] | None = None
 
 
 class _State(BaseModel):
@@ -84,10 +89,11 @@ class _State(BaseModel):
     skipped: SkippedSteps = Field(default_factory=SkippedSteps)
 
 
-def fit(task: Task, folder: Path, journal: Journal) -> None:
+def fit(task: Task, folder: Path, journal: Journal, after_epoch: AfterEpoch | None = None) -> None:
     """Train until the last epoch, from the checkpoint ``folder/last`` if there is one.
 
-    Writes ``folder/last`` (everything needed to continue) and ``folder/<score>`` for each score of the validation.
+    Writes ``folder/last`` (everything needed to continue) and ``folder/<score>`` for each score of the validation;
+    then ``after_epoch`` is called in the first process.
     A step whose loss is NaN or infinite contributes no gradient; such steps are counted, reported after each epoch,
     and stop the run if they persist (:class:`colocam.training.journal.SkippedSteps`).
     """
@@ -138,6 +144,8 @@ def fit(task: Task, folder: Path, journal: Journal) -> None:
             alone(partial(_validate, task, folder, journal, state))
             state.epoch, state.batch, state.skipped = epoch + 1, 0, SkippedSteps()
             save(stop=any_of(stop_requested())[0])
+            if after_epoch is not None and task.mapper is not None:
+                alone(partial(after_epoch, task.phase, epoch, task.mapper()))
 
 
 def _restored(task: Task, optimiser: torch.optim.SGD, folder: Path) -> _State | None:

@@ -3,24 +3,27 @@
 import os
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from colocam.cams import extract
 from colocam.config import Config
 from colocam.data.augment import crop, jitter, sample_crops, sample_jitter
 from colocam.data.batches import BatchIndices, plan_frames, read_frames
 from colocam.data.frame_cache import CachedClip
 from colocam.data.run_data import data_difference, read_data
 from colocam.errors import ColocamError
+from colocam.maps.mapper import Mapper, cam_mapper
 from colocam.models import Classifier
 from colocam.run import Run, config_difference, open_run
 from colocam.training.distributed import first, world
 from colocam.training.frozen_encoder import fit_frozen, new_classifier
 from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, fit
+from colocam.training.loop import AfterEpoch, Task, Validation, fit
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import RecordedLoss
 from colocam.utils.files import atomic_path, explain_os_errors
@@ -28,7 +31,13 @@ from colocam.utils.prefetch import Tensors
 from colocam.utils.tensors import generator, load_checkpoint
 
 
-def train_classifier(run: Run, clips: Sequence[CachedClip], validator: Validator, journal: Journal) -> None:
+def train_classifier(
+    run: Run,
+    clips: Sequence[CachedClip],
+    validator: Validator,
+    journal: Journal,
+    after_epoch: AfterEpoch | None = None,
+) -> None:
     """Train the classifier in the way of ``config.classifier.fit``, or continue; a finished one is left as it is.
 
     Writes the checkpoints ``classifier/last`` and ``classifier/best``, and with SGD and boxes ``classifier/cam``.
@@ -38,7 +47,7 @@ def train_classifier(run: Run, clips: Sequence[CachedClip], validator: Validator
         first(lambda: fit_frozen(run, clips, validator, journal))
     else:
         task = first(lambda: classifier_task(config, clips, tags, validator))  # the first downloads the weights
-        fit(task, run.folder / "classifier", journal)
+        fit(task, run.folder / "classifier", journal, after_epoch)
 
 
 class _ClassLoss(nn.Module):
@@ -97,11 +106,14 @@ def classifier_task(config: Config, clips: Sequence[CachedClip], tags: Sequence[
     def validate(epoch: int) -> Validation:  # noqa: ARG001 - the loop's signature
         return validator.classifier(classifier)
 
+    def mapper() -> Mapper:
+        return cam_mapper(partial(extract, validator.cam, classifier), config.frames.map_side)
+
     late = [*classifier.encoder.last_stage(), *classifier.head.parameters()]
     late_ids = {id(parameter) for parameter in late}
     early = [parameter for parameter in classifier.parameters() if id(parameter) not in late_ids]
     groups = [(early, 1.0), (late, settings.head_lr_factor)]
-    return Task("classifier", classifier, groups, settings, plan, load, terms, validate)
+    return Task("classifier", classifier, groups, settings, plan, load, terms, validate, mapper)
 
 
 def take_over(run: Run, other: Path) -> None:

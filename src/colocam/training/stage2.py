@@ -15,7 +15,7 @@ from colocam.data.batches import SAMPLERS, BatchIndices, kept_clips, plan_sequen
 from colocam.data.frame_cache import CachedClip
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
-from colocam.maps.mapper import decoder_mapper
+from colocam.maps.mapper import Mapper, decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.distributed import shares, world
@@ -144,14 +144,17 @@ def localizer_task(
         parts = zip(summands, shares([partial(term.mean_over, tensors) for term in summands]), strict=True)
         return {term.name: share * term.weight * _scalar(term, tensors) for term, share in parts}
 
-    def validate(epoch: int) -> Validation:
-        mapper = decoder_mapper(
-            net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
+    def mapper() -> Mapper:
+        return decoder_mapper(
+            net, settings.most_color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
         )
-        return validator.localizer(mapper, epoch)
+
+    def validate(epoch: int) -> Validation:
+        plain = mapper()._replace(color_mean="off", threshold=settings.threshold_with("off"))
+        return validator.localizer(mapper(), epoch, plain if settings.color_mean == "auto" else None)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
-    return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate)
+    return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate, mapper)
 
 
 def _scalar(term: Term, tensors: StepTensors) -> Tensor:

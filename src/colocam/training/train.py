@@ -20,16 +20,18 @@ from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
+from colocam.training.expectations import few_videos, near_chance
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
-from colocam.training.rounds import best_model, open_teacher, train_method
+from colocam.training.loop import AfterEpoch
+from colocam.training.rounds import best_model, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.device import is_first
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
-from colocam.utils.progress import graceful_stop
+from colocam.utils.progress import graceful_stop, say
 
 
 def train(
@@ -42,6 +44,7 @@ def train(
     classifier: str | Path | None = None,
     device: str | None = None,
     terms: Sequence[Term] = (),
+    after_epoch: AfterEpoch | None = None,
 ) -> Path:
     """Train both stages on tagged videos, or continue an interrupted run.
 
@@ -68,6 +71,9 @@ def train(
         device: ``cpu``, ``cuda`` or ``cuda:<index>``; None: the GPU, if there is one.
         terms: loss terms of stage 2 besides those of the configuration, for every method. Their names and weights are
             stored in the run; to continue the run, pass the same ones. Parameters of a term's module are not trained.
+        after_epoch: called after each epoch with its phase (``classifier``, or the method), its number from 0, and a
+            :class:`colocam.maps.mapper.Mapper`, which computes maps with the present weights; of several processes,
+            in the first.
 
     Returns:
         The run folder, which ``evaluate``, ``write_report`` and ``Localizer.load`` take.
@@ -89,7 +95,7 @@ def train(
                 first(partial(take_over, run, Path(classifier)))
             try:
                 with graceful_stop():
-                    _train(run, truth, terms)
+                    _train(run, truth, terms, after_epoch)
             except (InterruptedRunError, KeyboardInterrupt) as stop:
                 raise InterruptedRunError(
                     f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
@@ -121,6 +127,8 @@ def _check(
             open_teacher(teacher, catalogue.tags)
         decoder, map_size = config.stage2(method).decoder, config.frames.map_size
         check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
+    if warning := few_videos(catalogue, config):
+        say(warning)
     return catalogue, truth
 
 
@@ -138,20 +146,22 @@ def _opened(out: Path) -> Iterator[None]:
         yield
 
 
-def _train(run: Run, truth: Truth | None, terms: Sequence[Term]) -> None:
+def _train(run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: AfterEpoch | None) -> None:
     clips = first(lambda: run.clips("train", "val"))
     require_same("frames", [(clip.file.stem, len(clip)) for clip in clips])
     training = [clip for clip in clips if clip.clip.split == "train"]
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
-    train_classifier(run, training, validator, journal)
+    train_classifier(run, training, validator, journal, after_epoch)
     (source,) = first(lambda: run.sources(run.config.cam))
     cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
+    if is_first() and (warning := near_chance(validator.accuracy(classifier), len(tags), run.config)):
+        say(warning)
     presence = validator.presence(classifier)
     for method in run.config.methods:
-        train_method(run, classifier, method, training, cams, validator, journal, terms)
+        train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)
         alone(partial(_save_model, run, classifier, method, training, chosen_from, presence))
 
 
@@ -186,3 +196,4 @@ def _save_model(
     if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
     save_model(run.model_folder(method), model)
+    say_color_mean(run, method, model.card)

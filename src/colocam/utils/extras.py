@@ -1,9 +1,11 @@
 """The package itself: its version, packages that only some commands need, names imported on first use."""
 
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from colocam.errors import ColocamError
@@ -15,7 +17,7 @@ except PackageNotFoundError:  # a source tree that is not installed
 
 
 EXTRAS: dict[str, str] = {
-    **dict.fromkeys(["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors"], "train"),
+    **dict.fromkeys(["torch", "torchvision", "timm", "safetensors"], "train"),
     **dict.fromkeys(["matplotlib", "jinja2", "markupsafe"], "train"),
     **dict.fromkeys(["onnx", "onnxscript", "onnx_ir"], "onnx"),
     **dict.fromkeys(["fastapi", "starlette", "uvicorn"], "serve"),
@@ -25,6 +27,35 @@ EXTRAS: dict[str, str] = {
     "transformers": "clip",
 }
 """Package as it is imported → extra."""
+
+
+def version_text() -> str:
+    """Version and commit, and the engines that run models; no engine is imported."""
+    commit = _commit()
+    engines = [f"{name} {found}" for name in ("onnxruntime", "torch") if (found := _version_of(name))]
+    return f"colocam {__version__}{f' (commit {commit})' if commit else ''}\nengine: {', '.join(engines)}"
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str:
+    """The commit that was noted when the package was built, or that of the clone it runs from; empty if unknown."""
+    package = Path(__file__).parents[1]
+    noted, clone = package / "commit.txt", package.parents[1]
+    if noted.exists():
+        return noted.read_text(encoding="utf-8").strip()
+    if not (clone / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(clone), "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603 - fixed words
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def install_extra(extra: str) -> str:
