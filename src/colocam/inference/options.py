@@ -25,7 +25,8 @@ class Options:
         tag: class that the video shows; None: the class that the classifier finds in it.
         presence: give no box where the probability of presence is below this value, 0–1; None: give all boxes.
         threshold: τ relative to the maximum of each map, 0–1; None: the threshold stored with the model.
-        instances: give a box for every blob above the threshold, one localization per object.
+        instances: give a box for every blob above the threshold, one localization per object; with a segmenter, for
+            every mask that the map supports.
         color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colours within a
             window (:mod:`colocam.temporal.cuts`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
             ``frame``.
