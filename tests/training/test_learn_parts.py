@@ -11,6 +11,7 @@ from colocam.boxes.candidates import consensus_boxes
 from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
+from colocam.labels import Correction
 from colocam.run import open_run
 from colocam.temporal.presence import Calibration
 from colocam.training.learning import decoder as learn_decoder
@@ -24,9 +25,10 @@ from colocam.training.learning.card import (
     right_at,
 )
 from colocam.training.learning.decoder import box_seeds, dense_labels
-from colocam.training.learning.frames import History, held_out_videos
+from colocam.training.learning.frames import History, _is_key, held_out_videos
 from colocam.training.learning.lesson import PARTS, Learning, learning_without, some_frames
 from colocam.training.seeds import seed_noise
+from colocam.types import Box
 
 NAMES = st.integers(0, 60).map(lambda number: f"cat/{number}")
 
@@ -201,3 +203,26 @@ def test_few_frames_of_many_clips_get_own_labels(trained, monkeypatch):
     for short in some_frames(list(clips.values()), seed=0):
         assert len(short) == 2 < len(clips[short.clip.name])
         assert np.array_equal(short.frames, clips[short.clip.name].frames[:2])
+
+
+@pytest.mark.parametrize(
+    ("own", "sure"),
+    [
+        ([("box", True)], True),
+        ([("box", False)], False),
+        ([("box", True), ("accepted", False)], True),  # the other object is as the model found it
+        ([("box", True), ("box", False)], False),  # the other object is interpolated
+        ([("none", True), ("accepted", False)], False),  # of the object that has a box nothing was said
+        ([("none", True)], True),
+        ([("none", True), ("nothing", False)], False),
+    ],
+)
+def test_a_frame_of_several_objects_is_sure_where_none_is_interpolated(own, sure):
+    kinds = {"nothing": "accepted"}
+    said = [
+        Correction(
+            "film", 0, None, kinds.get(kind, kind), "cat", (Box(1, 2, 3, 4),) * (kind in {"box", "accepted"}), key
+        )
+        for kind, key in own
+    ]
+    assert _is_key(said) == sure
