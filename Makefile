@@ -57,7 +57,7 @@ LOW_TRAIN_TESTS := export/test_onnx_model.py lab/study/test_figures.py models/te
 
 lowest-train: lowest  ## the same for the packages of training, beside a torch of any version; downloads gigabytes
 	$(PYTHON) scripts/lowest.py --free torch > $(LOW)/constraints.txt
-	$(LOW_PIP) $(TORCH) -e '.[train,onnx]'
+	$(LOW_PIP) $(TORCH) -e '.[train,onnx]' segmentation-models-pytorch
 	$(LOW_PYTEST) $(addprefix tests/,$(LOW_TRAIN_TESTS))
 
 MINUTES ?= 10

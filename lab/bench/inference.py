@@ -43,10 +43,6 @@ REFINED = {"cuda": LONG, "cpu": 4}
 FEWEST = 4
 """Videos with a steady rate."""
 REPEATS = {"cuda": 30, "cpu": 3}
-FIRST_ROW = (
-    "import sys; from colocam import Localizer; next(iter(Localizer.load(sys.argv[1], sys.argv[2])(sys.argv[3])))"
-)
-
 Row = dict[str, Any]
 
 
@@ -107,8 +103,9 @@ def _measure(
     first, refined = long / "0000.mp4", REFINED[device.type]
     again = _refined_again(Localizer.load(model, str(device), refine=refine), images, refined)
     tell(row, "refined_per_s", "--refine, second video of a process", again)
-    one = [sys.executable, "-c", FIRST_ROW, str(model), device.type, str(first)]
-    tell(row, "first_row_s", "first row in a new process", time_process(one).total, "s")
+    one = ["localize", model, first, "--frames", "0:1", "--no-video", "--device", device.type, "-o", base / "first"]
+    timed = time_process([sys.executable, "-m", "colocam", *map(str, one)])
+    tell(row, "first_row_s", "first row of a command", timed.total, "s")
     row["commands"] = {}
     refining: list[object] = ["--no-video", "--refine", refine, "--frames", f"0:{refined}"]
     cases: list[tuple[int, int, str, list[object]]] = [

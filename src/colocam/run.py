@@ -18,7 +18,7 @@ from colocam.data.run_data import RunData, data_difference, read_data, stored_da
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.models import Classifier, make_classifier
-from colocam.models.model_file import build_checked
+from colocam.models.model_file import build_checked, fill
 from colocam.types import Split
 from colocam.utils.device import choose_device
 from colocam.utils.digests import MEMORY, FileDigests
@@ -72,7 +72,7 @@ class Run:
         shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
         described, weights = str(self.folder / "config.yaml"), f"classifier/{state['weights']}"
         classifier = build_checked(build, self.config.backbone, shapes, described, weights)
-        classifier.load_state_dict(tensors)
+        fill(classifier, tensors)
         return classifier.to(self.device).eval()
 
     def sources(self, *names: str) -> list[CamSource]:
@@ -183,7 +183,7 @@ def _named(terms: dict[str, float]) -> str:
 
 def _environment(config: Config, terms: Sequence[Term]) -> dict[str, object]:
     """What the result may depend on besides the configuration and the data."""
-    packages = ["colocam", "torch", "torchvision", "timm", "segmentation-models-pytorch", "numpy", "av"]
+    packages = ["colocam", "torch", "torchvision", "timm", "numpy", "av"]
     return {
         "command": sys.argv,
         "seed": config.seed,

@@ -74,6 +74,27 @@ class Clip:
     digest: str | None = None
 
 
+class ObjectMask(NamedTuple):
+    """An object of a frame.
+
+    Attributes:
+        box: (4,) extent of the mask in pixels of the frame, whole numbers.
+        pixels: (h, w) the mask inside its box.
+        score: 0–1.
+    """
+
+    box: Float64Array
+    pixels: npt.NDArray[np.bool_]
+    score: float
+
+    def in_frame(self, height: int, width: int) -> npt.NDArray[np.bool_]:
+        """The mask (height, width) of the whole frame."""
+        x1, y1, x2, y2 = self.box.astype(int).tolist()
+        mask = np.zeros((height, width), bool)
+        mask[y1:y2, x1:x2] = self.pixels
+        return mask
+
+
 @dataclass(frozen=True, slots=True)
 class Localization:
     """The result for one frame, or for one object in it.
@@ -84,7 +105,8 @@ class Localization:
         tag: class of the shot; without smoothing, the most probable class of the frame.
         probability: probability of ``tag`` in this frame, 0–1.
         box: box of the object in pixels of the original video; None without an object.
-        score: mean foreground probability inside the box, 0–1; 0 without a box.
+        score: mean foreground probability inside the box, 0–1; of one of several objects, how much it stands out
+            (:func:`colocam.boxes.candidates.contrasts`); 0 without a box.
         raw_map: (h, w) the heat map as the network gave it: foreground probability in float32, or 8-bit levels.
         track: index of the object within its video; None without tracking.
         presence: probability that the tagged object is in this frame, 0–1; None if the model has no calibration.

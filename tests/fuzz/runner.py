@@ -31,7 +31,6 @@ IMPORTED = (
     *(
         "torch",
         "timm",
-        "segmentation_models_pytorch",
         "onnxruntime",
         "onnx",
         "av",

@@ -78,7 +78,7 @@ def test_every_object_has_a_localization_of_its_own(video, card, smooth):
         filled = smooth != "none" and time in {4, 5}
         assert len(objects) == (2 if filled else len(boxes_at(time)))
         assert len({one.pts for one in objects}) == 1
-        assert all(0.5 < one.score <= 1 for one in objects if not filled)
+        assert all(0.2 < one.score < 0.6 for one in objects if not filled)  # 0.9 times a tenth or a fifth to the 0.3
         assert all(one.margin is None for one in objects)
         if not filled:
             assert all(right(one.box, time) for one in objects)

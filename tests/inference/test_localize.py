@@ -22,7 +22,7 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference import Localizer, engine
 from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
-from colocam.inference.stages import refine_windows
+from colocam.inference.refining import OneMask, refine_windows
 from colocam.inference.videos import find_jobs, model_key, refuse_overwriting, source_digest, stored_videos, video_key
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import FrameObservation
@@ -558,7 +558,7 @@ def test_a_segmenter_is_not_waited_for_either():
     frame = VideoFrame(0, 0.0, np.zeros((8, 8, 3), np.uint8))
     level = np.full((8, 8), 255, np.uint8)
     one = FrameObservation(frame, np.ones(1, np.float32), level, level, None, np.ones(1, np.float32), cut=True)
-    windows = refine_windows((window for window in [[one]]), Slow(), int, (stopping,))
+    windows = refine_windows((window for window in [[one]]), OneMask(Slow()), int, (stopping,))
     threading.Thread(target=lambda: began.wait(60) and stopping.set()).start()
     with pytest.raises(InterruptedRunError):
         next(windows)

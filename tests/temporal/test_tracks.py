@@ -99,7 +99,7 @@ def test_a_flicker_is_left_out_offline_and_not_held_online():
     assert [set(objects) for objects in followed(observations, OFFLINE)] == [{0}] * 25
     assert [1 in objects for objects in followed(observations, ONLINE)] == [t == 12 for t in range(25)]
     observations = [observation(t, *([RIGHT, LEFT] if t == 12 else [LEFT])) for t in range(25)]
-    assert set(followed(observations, OFFLINE)[12]) == {0, 1}  # the largest blob is never a flicker
+    assert set(followed(observations, OFFLINE)[12]) == {0, 1}  # the best box is never a flicker
 
 
 @BOTH
@@ -136,3 +136,35 @@ def test_without_tracks_each_frame_stands_alone():
         (2, 0, None),
     ]
     assert [None if one.box is None else tuple(one.box) for one in out] == [LEFT, RIGHT, None, LOW]
+
+
+def scored(time, score, *boxes):
+    one = observation(time, *boxes)
+    one.candidates = one.candidates._replace(scores=np.array([0.9, score][: len(boxes)]))
+    return one
+
+
+@BOTH
+def test_the_score_of_a_track_is_a_mean_over_time_that_nearer_frames_lead(ahead):
+    away = {12, 13}
+    observations = [
+        scored(t, 0.8 if t >= 10 else 0.2, LEFT, *([] if t in away else [moved(RIGHT, 0.5 * t)])) for t in range(25)
+    ]
+    scores = {}
+    for one in steady(observations, ahead, Presence(PLAIN, ahead.path), instances=True):
+        scores.setdefault(one.track, []).append(one.score)
+    np.testing.assert_allclose(scores[0], 0.9)
+    own = scores[1]
+    assert len(own) == 25  # the gap too
+    assert (np.diff(own[:11]) >= -1e-12).all()
+    assert own[0] == pytest.approx(0.2)
+    assert own[24] == pytest.approx(0.8)
+    assert 0.2 < own[10] < 0.8
+    assert 0.2 < own[12] <= 0.8
+
+
+def test_an_object_that_jumps_is_not_smeared_over_its_way():
+    """Boxes that half overlap from frame to frame: neighbours that do not fit the frame's own box count little."""
+    path = [moved(RIGHT, 0, 0 if t % 4 < 2 else 10) for t in range(24)]
+    found = followed([observation(t, LEFT, path[t]) for t in range(24)], OFFLINE)
+    assert max(np.abs(found[t][1] - path[t]).max() for t in range(6, 18)) < 2

@@ -30,6 +30,12 @@ LEAST_AREA = 1 / 400
 """Share of the frame's area below which a contour is ignored."""
 LEAST_SHARE = 1 / 10
 """Area of a blob relative to the largest blob of its frame, below which it is ignored."""
+RING = 1.4
+"""Sides of the surroundings of a box, relative to its own."""
+SURROUNDINGS = 0.9
+"""Weight of the surroundings in :func:`contrasts`."""
+SIZE = 0.3
+"""Power of the area in it: of two boxes that stand out equally, the larger one is the object more often."""
 CONSENSUS_FACTORS: Float64Array = np.geomspace(0.35, 1 / 0.35, 13)
 """f_k of :func:`consensus_boxes`; the middle one is 1."""
 SPREAD = 0.5
@@ -118,12 +124,11 @@ def explained(level: Levels, threshold: float, boxes: Float64Array) -> Float64Ar
 
 
 def instance_boxes(maps: Maps, threshold: float) -> list[Candidates]:
-    """Boxes of all blobs of ``levels > ⌊τ · max(levels)⌋``, largest first, k = 0 without foreground.
+    """Boxes of all blobs of ``levels > ⌊τ · max(levels)⌋``, that of the highest contrast first; k = 0 without any.
 
     Blobs are 8-connected, as contours are; a blob within a hole of another counts separately. Blobs smaller than
     ``LEAST_AREA`` of the frame or ``LEAST_SHARE`` of the largest blob are left out, but never the largest. Areas are
-    those inside the outline, as in :func:`colocam.boxes.largest_boxes`, whose box is the first. The score is the mean
-    foreground probability inside the box.
+    those inside the outline, as in :func:`colocam.boxes.largest_boxes`. Scores are those of :func:`contrasts`.
 
     Args:
         maps: (B, H, W), floats in 0–1 or uint8 levels.
@@ -141,9 +146,38 @@ def _blobs(level: Levels, threshold: float) -> Candidates:
     least = max(LEAST_AREA * level.size, LEAST_SHARE * areas[outer[0]]) if outer else 0.0
     kept = [i for i in outer if areas[i] >= least] or outer[:1]
     corners = [contour_box(contours[i], level.shape) for i in kept]
-    scores = [level[y1 : y2 + 1, x1 : x2 + 1].mean() / 255 for x1, y1, x2, y2 in corners]
     boxes = np.array(corners, np.float64).reshape(-1, 4)
-    return Candidates(boxes, np.array(scores, np.float64), np.full(len(boxes), threshold))
+    scores = contrasts(level, boxes)
+    order = np.argsort(-scores, kind="stable")
+    return Candidates(boxes[order], scores[order], np.full(len(boxes), threshold))
+
+
+def contrasts(level: Levels, boxes: Float64Array) -> Float64Array:
+    """How much boxes (n, 4) stand out from their surroundings in a map (H, W), (n,) in 0–1.
+
+    max(0, m − :data:`SURROUNDINGS` · r) · a^:data:`SIZE`, with the mean foreground probability m inside the box, r
+    around it (:data:`RING` times as wide and high, without the box; 0 where that leaves the frame), and the box's share
+    a of the frame. The mean inside alone would prefer small bright parts of an object, and background that is bright
+    everywhere.
+    """
+    height, width = level.shape
+    limits = (width, height) * 2
+    sums = cv2.integral(level)
+    half = (boxes[:, 2:] - boxes[:, :2]) / 2 * RING
+    middle = (boxes[:, :2] + boxes[:, 2:]) / 2
+
+    def add_up(corners: Float64Array) -> tuple[Longs, Longs]:
+        """Sum of the levels, and number of pixels, at least one."""
+        x1, y1, x2, y2 = np.clip(np.rint(corners), 0, limits).astype(np.int64).T
+        x1, y1 = np.minimum(x1, width - 1), np.minimum(y1, height - 1)
+        x2, y2 = np.maximum(x2, x1 + 1), np.maximum(y2, y1 + 1)
+        return sums[y2, x2] - sums[y1, x2] - sums[y2, x1] + sums[y1, x1], (x2 - x1) * (y2 - y1)
+
+    inside, area = add_up(boxes)
+    whole, both = add_up(np.hstack([middle - half, middle + half]))
+    around = (whole - inside) / np.maximum(both - area, 1)
+    scores: Float64Array = np.maximum(inside / area - SURROUNDINGS * around, 0) / 255 * (area / level.size) ** SIZE
+    return scores
 
 
 def consensus_boxes(maps: Maps, threshold: float) -> list[Candidates]:

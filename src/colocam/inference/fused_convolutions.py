@@ -9,8 +9,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from timm.models.resnet import BasicBlock, Bottleneck
 from torch import Tensor, nn
+
+from colocam.models.resnet import Bottleneck
+
+RESNETS = frozenset({Bottleneck.__module__, "timm.models.resnet"})
+"""Modules with the blocks of ResNets; timm, which takes seconds to import, may not be imported."""
 
 
 class ConvReLU(nn.Module):
@@ -78,18 +82,21 @@ def fuse_relus(net: nn.Module, frames: Tensor) -> None:
 
 def _residual(block: nn.Module) -> _Residual | None:
     """The block with its last addition and ReLU fused; None if it is no ResNet block, or has more than convolutions."""
-    if type(block) is Bottleneck:
-        parts = [block.conv1, block.bn1, block.act1, block.conv2, block.bn2, block.drop_block, block.act2, block.aa]
-        last, norm, act = block.conv3, block.bn3, block.act3
-    elif type(block) is BasicBlock:
-        parts = [block.conv1, block.bn1, block.drop_block, block.act1, block.aa]
-        last, norm, act = block.conv2, block.bn2, block.act2
-    else:
+    kind, parts = type(block), dict(block.named_children())
+    if kind.__module__ not in RESNETS or kind.__name__ not in {"Bottleneck", "BasicBlock"}:
         return None
-    plain = block.se is None and type(act) is nn.ReLU and type(norm) is nn.Identity
-    plain = plain and type(last) is nn.Conv2d and last.bias is not None
-    steps = [part for part in parts if part is not None]
-    return _Residual(steps, last, block.downsample) if plain else None  # in evaluation, no path is dropped
+    names: tuple[str, ...]
+    if kind.__name__ == "Bottleneck":
+        names, number = ("conv1", "bn1", "act1", "conv2", "bn2", "drop_block", "act2", "aa"), 3
+    else:
+        names, number = ("conv1", "bn1", "drop_block", "act1", "aa"), 2
+    last, norm, act = (parts.get(f"{name}{number}") for name in ("conv", "bn", "act"))
+    if "se" in parts or type(act) is not nn.ReLU or type(norm) is not nn.Identity:
+        return None
+    if type(last) is not nn.Conv2d or last.bias is None:
+        return None
+    # in evaluation, no path is dropped
+    return _Residual([parts[name] for name in names if name in parts], last, parts.get("downsample"))
 
 
 def _pairs(net: nn.Module, frames: Tensor) -> list[tuple[str, str]]:

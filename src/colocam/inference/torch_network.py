@@ -3,10 +3,11 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from threading import Barrier, get_ident
+from threading import Barrier, Thread, get_ident
 
 import numpy as np
 import torch
@@ -59,12 +60,14 @@ class TorchNetwork:
         """``net`` is folded in place, so give a copy of one with other uses; ``size`` is the S of its frames."""
         self.device = device
         self.rows = rows_of(device, size)
-        net.to(device)  # the fold needs a pass, which takes seconds on a CPU
-        self.net = fold_batch_norms(net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device))
+        # The passes that find what to fold run where the weights are: on a CPU, a GPU's libraries start meanwhile.
+        blank = torch.zeros(1, 3, size, size, dtype=torch.uint8, device=net.classifier.head.weight.device)
+        self.net = fold_batch_norms(net, blank)
         fold_two_maps(self.net)
         if device.type == "cuda":
-            fuse_relus(self.net, torch.zeros(1, 3, size, size, dtype=torch.uint8, device=device))
+            fuse_relus(self.net, blank)
             _hold_in_bfloat16(self.net)
+        self.net.to(device)
         self.on_gpu = device.type == "cuda"
         self._running: deque[torch.cuda.Event] = deque(maxlen=8)  # the end of each pass
         self._recorded: dict[int, Recorded] = {}  # by the number of rows: a live source has passes of one frame
@@ -193,10 +196,21 @@ def _side_by_side() -> ThreadPoolExecutor:
     return pool
 
 
+def _wake(device: torch.device) -> None:
+    """Let a GPU's driver, cuDNN and Triton start, which takes seconds, while the model is read."""
+    with suppress(RuntimeError):  # whoever uses the GPU says what is wrong with it
+        image = torch.zeros(1, 8, 8, 8, dtype=torch.bfloat16, device=device)
+        torch.conv2d(image, image)
+    if find_spec("triton") is not None:
+        from colocam.inference import fused_kernels  # noqa: F401, PLC0415
+
+
 def open_torch(folder: Path, device: str | None = None) -> tuple[TorchNetwork, Card]:
     """Open the model of a run folder; without ``device`` on the GPU, if there is one."""
-    model = load_model(folder)
     chosen = choose_device(device)
+    if chosen.type == "cuda":
+        Thread(target=_wake, args=[chosen], name="wake", daemon=True).start()
+    model = load_model(folder)
     try:
         return TorchNetwork(model.net, chosen, size=model.card.size), model.card
     except (RuntimeError, ValueError, AssertionError, ArithmeticError) as error:

@@ -2,13 +2,14 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.config import Backbone, Config
-from colocam.models.networks import build_backbone, move_strides
-from colocam.models.timm_networks import normalisation
+from colocam.models.resnet import build_resnet, is_plain_resnet
+from colocam.models.trunk import Trunk
 
 
 class Encoder(nn.Module):
@@ -16,19 +17,24 @@ class Encoder(nn.Module):
 
     Attributes:
         channels: channels of each feature map, finest first.
+        decoder: which decoder fits them.
         backbone: settings that rebuild this network without initial weights, independent of timm's defaults.
     """
 
     def __init__(self, backbone: Backbone) -> None:
         super().__init__()
-        network, self.channels, self._last_stage = build_backbone(backbone)
-        if backbone.stride_in_1x1:
-            move_strides(network, backbone.name)
+        network, self.channels, self._last_stage, self.decoder = _build(backbone)
         self.network = network.to(memory_format=torch.channels_last)
-        mean, std = normalisation(backbone)
+        mean, std = _normalisation(backbone)
         self.backbone = backbone.model_copy(update={"pretrained": False, "weights": None, "mean": mean, "std": std})
-        self.register_buffer("mean", torch.tensor(mean).view(1, 3, 1, 1) * 255, persistent=False)
-        self.register_buffer("std", torch.tensor(std).view(1, 3, 1, 1) * 255, persistent=False)
+        self.normalise()
+
+    def normalise(self) -> None:
+        """Set mean and standard deviation in 0–255, (1, 3, 1, 1), which are not stored with the weights."""
+        for name, values in (("mean", self.backbone.mean), ("std", self.backbone.std)):
+            # a product of tensors that have no memory yet would import torch's compiler, for seconds
+            levels = np.array(values, np.float32) * np.float32(255)
+            self.register_buffer(name, torch.tensor(levels.reshape(1, 3, 1, 1).tolist()), persistent=False)
 
     def forward(self, frames: Tensor) -> list[Tensor]:
         """(B, 3, H, W) RGB in 0–255, any dtype → features [(B, C_i, H_i, W_i)], finest first."""
@@ -41,6 +47,22 @@ class Encoder(nn.Module):
     def last_stage(self) -> list[nn.Parameter]:
         """Parameters after the last but one feature map."""
         return [p for name, p in self.network.named_parameters() if name.startswith(self._last_stage)]
+
+
+def _build(backbone: Backbone) -> Trunk:
+    if is_plain_resnet(backbone):
+        return build_resnet(backbone)
+    from colocam.models.networks import build_with_timm  # noqa: PLC0415 - timm and torchvision take seconds to import
+
+    return build_with_timm(backbone)
+
+
+def _normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if backbone.mean is not None and backbone.std is not None:
+        return backbone.mean, backbone.std
+    from colocam.models.timm_networks import normalisation  # noqa: PLC0415
+
+    return normalisation(backbone)
 
 
 def at_side(images: Tensor, side: int) -> Tensor:

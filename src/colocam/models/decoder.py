@@ -5,23 +5,17 @@ from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder, UnetDecoderBlock
 from torch import Tensor, nn
 
 from colocam.errors import ColocamError
 from colocam.models.classifier import Encoder
-from colocam.models.networks import Vgg, Vit
 
 
 def make_decoder(encoder: Encoder, channels: tuple[int, ...]) -> "UNet | TokenHead":
     """Build the decoder that fits the encoder's backbone; ``channels`` are those of its blocks, deepest first."""
-    match encoder.network:
-        case Vit():
-            return TokenHead(encoder.channels[-1], channels)
-        case Vgg():  # the published number of parameters includes a centre block, which smp adds to VGG alone
-            return UNet(encoder.channels, channels, centre=True)
-        case _:
-            return UNet(encoder.channels, channels)
+    if encoder.decoder == "tokens":
+        return TokenHead(encoder.channels[-1], channels)
+    return UNet(encoder.channels, channels, centre=encoder.decoder == "unet with centre")
 
 
 class UNet(nn.Module):
@@ -32,7 +26,7 @@ class UNet(nn.Module):
         channels: of the blocks, deepest first: one per feature map, or one fewer. With one fewer, the decoder ends at
             the resolution of the finest feature map and its output is resized, which halves the time of a step on a
             CPU.
-        centre: the deepest features first pass two more convolutions.
+        centre: the deepest features first pass two more convolutions, as in the published decoder of VGG.
     """
 
     def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool = False) -> None:
@@ -43,9 +37,7 @@ class UNet(nn.Module):
                 f"localizer.decoder has {len(channels)} channel numbers, but the backbone gives {depth} feature maps: "
                 f"name one for each, or one fewer for maps at the resolution of the finest"
             )
-        # smp's decoder expects the frame itself (3 channels) in front of the features
-        self.unet = UnetDecoder([3, *encoder_channels], list(channels), len(channels), add_center_block=centre)
-        self.unet.blocks = nn.ModuleList(map(Block, self.unet.blocks))
+        self.unet = ExpandingPath(encoder_channels, channels, centre=centre)
         self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
         self.to(memory_format=torch.channels_last)
 
@@ -55,26 +47,50 @@ class UNet(nn.Module):
         return F.interpolate(logits, size=frames.shape[2:], mode="bilinear", align_corners=False)
 
 
-class Block(nn.Module):
-    """A block of smp's decoder that enlarges its input in the type that it has: the same result, half of the bytes.
+class ExpandingPath(nn.Module):
+    """The blocks of a U-Net, named as in segmentation_models_pytorch, with whose decoder models were stored before."""
 
-    With mixed precision, PyTorch converts what is enlarged to float32, and with it what is concatenated.
+    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool) -> None:
+        super().__init__()
+        deepest, *skips = reversed(encoder_channels)
+        self.center = nn.Sequential(*(_convolved(deepest, deepest) for _ in range(2 if centre else 0)))
+        between = zip((deepest, *channels[:-1]), (*skips, 0), channels, strict=False)
+        self.blocks = nn.ModuleList(Block(into + skip, out) for into, skip, out in between)
+
+    def forward(self, maps: list[Tensor]) -> Tensor:
+        """Frames and features, finest first → (B, C, h, w) of the last block, at the size of one of them."""
+        deepest, *finer = reversed(maps)
+        x: Tensor = self.center(deepest)
+        for index, (block, fine) in enumerate(zip(self.blocks, finer, strict=False)):
+            x = block(x, fine.shape[2:], None if index == len(finer) - 1 else fine)
+        return x
+
+
+class Block(nn.Module):
+    """Enlarge, concatenate the encoder's features of that size, and convolve twice.
+
+    With mixed precision, PyTorch would convert what is enlarged to float32, and with it what is concatenated: it keeps
+    its type here, which gives the same result with half of the bytes.
     """
 
-    def __init__(self, block: UnetDecoderBlock) -> None:
+    def __init__(self, into: int, out: int) -> None:
         super().__init__()
-        self.conv1, self.conv2 = block.conv1, block.conv2
+        self.conv1, self.conv2 = _convolved(into, out), _convolved(out, out)
 
-    def forward(self, x: Tensor, height: int, width: int, skip_connection: Tensor | None = None) -> Tensor:
-        """(B, C, h, w) and, at (height, width), the encoder's features → (B, C', height, width)."""
+    def forward(self, x: Tensor, size: torch.Size, skip: Tensor | None) -> Tensor:
+        """(B, C, h, w) and, at ``size`` (H, W), the encoder's features → (B, C', H, W)."""
         kind = x.device.type
         mixed = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
         with torch.autocast(kind, enabled=False) if mixed else nullcontext():
-            x = F.interpolate(x, size=(height, width), mode="nearest")
-            if skip_connection is not None:
-                x = torch.cat([x, skip_connection.to(x.dtype)], dim=1)
+            x = F.interpolate(x, size=size, mode="nearest")
+            if skip is not None:
+                x = torch.cat([x, skip.to(x.dtype)], dim=1)
         result: Tensor = self.conv2(self.conv1(x))
         return result
+
+
+def _convolved(into: int, out: int) -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(into, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True))
 
 
 class TokenHead(nn.Module):
@@ -86,10 +102,7 @@ class TokenHead(nn.Module):
 
     def __init__(self, tokens: int, channels: tuple[int, ...]) -> None:
         super().__init__()
-        self.blocks = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(into, out, 3, padding=1, bias=False), nn.BatchNorm2d(out), nn.ReLU(inplace=True))
-            for into, out in pairwise((tokens, *channels))
-        )
+        self.blocks = nn.ModuleList(_convolved(into, out) for into, out in pairwise((tokens, *channels)))
         self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
         self.to(memory_format=torch.channels_last)
 

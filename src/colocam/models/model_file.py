@@ -18,18 +18,20 @@ from torch import Tensor, nn
 from colocam.config import Backbone
 from colocam.config.card import Card, parse_card
 from colocam.errors import ColocamError
-from colocam.models.classifier import Classifier
+from colocam.models.classifier import Classifier, Encoder
 from colocam.models.localizer_net import LocalizerNet
-from colocam.models.timm_networks import check_depth
+from colocam.models.resnet import is_plain_resnet
 from colocam.utils.files import stored, write_json
 from colocam.utils.tensors import save_tensors
 
-__all__ = ["Card", "Model", "build_checked", "load_model", "save_model"]
+__all__ = ["Card", "Model", "build_checked", "fill", "load_model", "save_model"]
 
 Network = TypeVar("Network", bound=nn.Module)
 
 MOST_COMPUTED = 1 << 26
 """Numbers in tables that a network computes when it is built, e.g. relative positions."""
+DEPTHS = frozenset({"depth", "depths", "layers"})
+"""Arguments of a backbone that count blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def load_model(folder: Path) -> Model:
         shapes = _stored_shapes(stored(weights))
         net = build_checked(lambda: _network(card), card.backbone, shapes, str(path), weights.name)
         tensors = load_file(weights)
-        net.load_state_dict(tensors)
+        fill(net, tensors)
     except (OSError, SafetensorError, RuntimeError) as error:
         raise ColocamError(f"{weights} is missing or damaged: train again or restore the file") from error
     for name, tensor in tensors.items():
@@ -96,6 +98,8 @@ def build_checked(
 ) -> Network:
     """Build a network; one with other shapes than the stored weights is refused before memory is allocated for it.
 
+    Its weights are not set, and may have no memory yet: see :func:`fill`.
+
     Args:
         build: makes the network.
         backbone: of the network.
@@ -103,7 +107,7 @@ def build_checked(
         described: file that describes the network, for errors.
         weights: file of the weights, for errors.
     """
-    check_depth(backbone.args, len(stored))
+    _check_depth(backbone.args, len(stored))
     with torch.device("meta"):
         net = build()
     planned = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
@@ -118,7 +122,32 @@ def build_checked(
         raise ColocamError(
             f"{described}: the network computes tables of {tables} numbers, more than weights: train again"
         )
-    return build()
+    # Random weights, only to be replaced, would take a second; networks of timm may compute tables when they are built.
+    return net if is_plain_resnet(backbone) else build()
+
+
+def fill(net: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Load the weights into a network of :func:`build_checked`."""
+    planned = net.state_dict()
+    if any(weight.is_meta for weight in planned.values()):
+        net.load_state_dict({name: tensors[name].to(weight.dtype) for name, weight in planned.items()}, assign=True)
+        net.to(memory_format=torch.channels_last)  # as it was built
+        for encoder in net.modules():
+            if isinstance(encoder, Encoder):
+                encoder.normalise()
+    else:
+        net.load_state_dict(tensors)
+
+
+def _check_depth(arguments: Mapping[str, object], tensors: int) -> None:
+    """Refuse a network with more blocks than its file has tensors, before any block is built."""
+    for name in DEPTHS & arguments.keys():
+        if (blocks := _total(arguments[name])) > tensors:
+            raise ColocamError(f"backbone.args.{name} asks for {blocks} blocks, but the weights have {tensors} tensors")
+
+
+def _total(value: object) -> int:
+    return sum(map(_total, value)) if isinstance(value, list | tuple) else int(value) if isinstance(value, int) else 0
 
 
 def _stored(weight: Tensor) -> Tensor:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError
-from colocam.models.timm_networks import Trunk, convolution, create, family, keeps_its_strides, load_weights, plain
+from colocam.models.timm_networks import convolution, create, family, keeps_its_strides
+from colocam.models.trunk import Trunk, load_weights, plain
 
 WIDTH = 1024
 """Channels of the last map of VGG and InceptionV3."""
@@ -23,17 +24,20 @@ FAMILIES = frozenset({"vision_transformer", "deit", "eva"})
 """Modules of timm with plain transformers that accept frames of any size."""
 
 
-def build_backbone(backbone: Backbone) -> Trunk:
+def build_with_timm(backbone: Backbone) -> Trunk:
     """Build the network that a configuration names, with its weights."""
     match family(backbone.name):
         case "vgg":
-            return build_vgg(backbone)
+            trunk = build_vgg(backbone)
         case "inception_v3":
-            return build_inception(backbone)
+            trunk = build_inception(backbone)
         case kind if kind in FAMILIES:
-            return build_vit(backbone)
+            trunk = build_vit(backbone)
         case _:
-            return build_cnn(backbone)
+            trunk = build_cnn(backbone)
+    if backbone.stride_in_1x1:
+        move_strides(trunk.network, backbone.name)
+    return trunk
 
 
 class Vgg(nn.Module):
@@ -72,7 +76,7 @@ def build_vgg(backbone: Backbone) -> Trunk:
         delattr(network, name)
     load_weights(network, backbone.weights)
     pools, widths = backbone.output_stride.bit_length() - 1, [stage["num_chs"] for stage in network.feature_info]
-    return Trunk(Vgg(network.features, pools, widths[-1]), [*widths[1:pools], WIDTH], ("added.",))
+    return Trunk(Vgg(network.features, pools, widths[-1]), [*widths[1:pools], WIDTH], ("added.",), "unet with centre")
 
 
 class Inception(nn.Module):
@@ -180,7 +184,7 @@ def build_vit(backbone: Backbone) -> Trunk:
     load_weights(vit, backbone.weights)
     if isinstance(vit.norm, nn.Identity):  # timm normalises the mean of the tokens there; normalise each token
         vit.norm, vit.fc_norm = vit.fc_norm, vit.norm
-    return Trunk(Vit(vit), [vit.embed_dim], (f"vit.blocks.{len(vit.blocks) - 1}.", "vit.norm."))
+    return Trunk(Vit(vit), [vit.embed_dim], (f"vit.blocks.{len(vit.blocks) - 1}.", "vit.norm."), "tokens")
 
 
 def build_cnn(backbone: Backbone) -> Trunk:

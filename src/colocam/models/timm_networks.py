@@ -1,27 +1,23 @@
-"""Build networks of timm by name, with errors of one line, and load their weights from a file.
+"""Build networks of timm by name, with errors of one line.
 
 A configuration or a stranger's model may set only :data:`NAMES` of a network's arguments. timm takes many more, some of
-which open files or run the code in them (``checkpoint_path``, ``pretrained_cfg``, …). No pickled code is run.
+which open files or run the code in them (``checkpoint_path``, ``pretrained_cfg``, …).
 """
 
 import inspect
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import timm
-import torch
-from safetensors.torch import load_file
-from torch import Tensor, nn
+from torch import nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError, first_line, suggest
 from colocam.utils.extensions import HOW
-from colocam.utils.files import stored
 
 NAMES = frozenset({
     "act_layer", "attn_drop_rate", "avg_down", "base_width", "cardinality", "channels", "class_token", "conv_mlp",
@@ -36,8 +32,6 @@ NAMES = frozenset({
     "zero_init_last",
 })  # fmt: skip
 """Arguments of architectures in timm that are plain numbers, words or lists of these."""
-DEPTHS = frozenset({"depth", "depths", "layers"})
-"""Those that count blocks."""
 LARGEST = 1 << 16
 """Largest number; wider layers than this exist in no network of timm."""
 LONGEST = 64
@@ -48,22 +42,6 @@ TYPO = 0.75
 """Likeness of two names from which on one is a misspelling of the other; 'checkpoint_path' is none of any name."""
 
 _WORD = re.compile(r"[\w.+-]*")
-_WRAPPER = re.compile(r"^(?:(?:module|model|backbone|body|\.orig\.mod)\.)+")
-
-
-class Trunk(NamedTuple):
-    """A backbone, as the encoder uses it.
-
-    Attributes:
-        network: normalised frames (B, 3, H, W) → feature maps [(B, C_i, H_i, W_i)], finest first.
-        channels: C_i.
-        last_stage: prefixes of the names of the parameters after the last but one map; stage 1 trains them with a
-            higher learning rate.
-    """
-
-    network: nn.Module
-    channels: list[int]
-    last_stage: tuple[str, ...]
 
 
 def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm's networks have no common type
@@ -126,64 +104,6 @@ def convolution(into: int, out: int) -> nn.Conv2d:
     return layer
 
 
-def load_weights(network: nn.Module, path: Path | None) -> None:
-    """Load the tensors of a .safetensors or .pth file into ``network``; None: nothing is loaded.
-
-    Every tensor of the network must be in the file with the same shape, except counters of batch norms. Further tensors
-    of the file, e.g. an ImageNet head, are ignored.
-    """
-    if path is None:
-        return
-    tensors = read_weights(path)
-    wanted = network.state_dict()
-    names = match_names(wanted, tensors)
-    missing = [name for name in wanted if name not in names and not name.endswith("num_batches_tracked")]
-    if missing:
-        raise ColocamError(f"{path} lacks '{missing[0]}' and {len(missing) - 1} more: it belongs to another network")
-    for name, source in names.items():
-        if tensors[source].shape != wanted[name].shape:
-            raise ColocamError(
-                f"{path}: '{source}' is {tuple(tensors[source].shape)}, the network has {tuple(wanted[name].shape)}"
-            )
-    network.load_state_dict({name: tensors[source] for name, source in names.items()}, strict=False)
-
-
-def match_names(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:
-    """Name in the network → name in the file, for names that are in both.
-
-    Prefixes of wrappers (``module.`` of data parallelism, ``body.`` of timm's feature extractors, …) are ignored, and
-    dots match underscores (``stages.0`` is ``stages_0`` in timm's feature extractors). Identical names match first.
-    """
-    exact = set(found)
-    similar = {plain(name): name for name in exact}
-    names = {name: name if name in exact else similar.get(plain(name)) for name in wanted}
-    return {name: source for name, source in names.items() if source is not None}
-
-
-def plain(name: str) -> str:
-    """A parameter's name without prefixes of wrappers, and with dots for underscores."""
-    return _WRAPPER.sub("", name.replace("_", "."))
-
-
-def read_weights(path: Path) -> Mapping[str, Tensor]:
-    """Read the state dict of a file: at the top level, or under the key ``state_dict`` or ``model``."""
-    if not stored(path).is_file():
-        raise ColocamError(f"no weights at {path} (backbone.weights): give a .safetensors or .pth file")
-    try:
-        content = (
-            load_file(path)
-            if path.suffix == ".safetensors"
-            else torch.load(path, map_location="cpu", weights_only=True)
-        )
-    except Exception as error:
-        raise ColocamError(f"cannot read weights from {path}: {first_line(error)}") from error
-    if isinstance(content, dict):
-        for state in (content, content.get("state_dict"), content.get("model")):
-            if isinstance(state, dict) and state and all(isinstance(value, Tensor) for value in state.values()):
-                return state
-    raise ColocamError(f"{path} (backbone.weights) holds no plain state dict: save 'network.state_dict()' alone")
-
-
 def check_arguments(network: str, arguments: Mapping[str, object]) -> None:
     """Refuse ``backbone.args`` that are not plain arguments of an architecture.
 
@@ -202,17 +122,6 @@ def check_arguments(network: str, arguments: Mapping[str, object]) -> None:
                 f"backbone.args.{name} must be a finite number up to {LARGEST}, true, false, a short word or a list "
                 f"of these, got {str(value)[:80]}"
             )
-
-
-def check_depth(arguments: Mapping[str, object], tensors: int) -> None:
-    """Refuse a network with more blocks than its file has tensors, before any block is built."""
-    for name in DEPTHS & arguments.keys():
-        if (blocks := _total(arguments[name])) > tensors:
-            raise ColocamError(f"backbone.args.{name} asks for {blocks} blocks, but the weights have {tensors} tensors")
-
-
-def _total(value: object) -> int:
-    return sum(map(_total, value)) if isinstance(value, list | tuple) else int(value) if isinstance(value, int) else 0
 
 
 def _own(network: str) -> frozenset[str]:

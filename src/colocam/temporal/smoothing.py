@@ -9,7 +9,7 @@ Several objects: every blob of a frame is tracked, and the last stage yields one
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from math import inf
@@ -22,7 +22,7 @@ from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import best_pairs, iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
-from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
+from colocam.types import Float32Array, Float64Array, Levels, ObjectMask, VideoFrame
 
 MEMORY = 50
 """Frames after which a vote for a class counts 1/e: in a long shot one object may leave and another appear."""
@@ -40,8 +40,10 @@ boxes that still fit do. So the time between frames need not be known.
 """
 TRACKS_WIDTH, TRACKS_DAMPING = 2.0, 1.0
 """The same for several objects; damping of the slope without look-ahead, in frames²: see :func:`smooth_box`."""
+TRACKS_SHARPNESS = 2.0
+"""Exponent of the weight of a neighbour's box there: its IoU with the frame's own box, since the map has them all."""
 FLICKER = 1 / 4
-"""Least share of the neighbouring frames of the shot that contain a track; the largest blob of a frame is exempt."""
+"""Least share of the neighbouring frames of the shot that contain a track; the best box of a frame is exempt."""
 Shots = dict[int, int]
 """Frame index of each cut → number of the tracks that began before it."""
 
@@ -76,9 +78,11 @@ class FrameObservation:
         choice: index of the chosen candidate, ``NONE`` for none.
         track: index of the object, from 0.
         box: (4,) in map pixels, None without the object.
+        score: of that box, one of several objects; None where there is one object.
         presence: probability that the tagged object is in the frame.
         refined: (4,) box of the mask that a segmenter gave, in map pixels; it then is the only box to choose.
         mask: (H, W) that mask, in pixels of the frame.
+        masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
     """
 
     frame: VideoFrame
@@ -94,9 +98,11 @@ class FrameObservation:
     choice: int = NONE
     track: int | None = None
     box: Float64Array | None = None
+    score: float | None = None
     presence: float = 1.0
     refined: Float64Array | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    masks: Sequence[ObjectMask] = field(default=(), repr=False)
 
     @property
     def choices(self) -> Candidates:
@@ -113,8 +119,9 @@ def single(
     """Each frame by itself, without tracks: with its published box or, with ``instances``, once for each blob."""
     for observation in observations:
         (observation.presence,) = presence.push(observation.peaks, observation.foreground, cut=True)
-        boxes = observation.candidates.boxes[: None if instances else 1]
-        yield from (replace(observation, choice=index, box=box) for index, box in enumerate(boxes))
+        boxes, scores, *_ = observation.candidates
+        for index, box in enumerate(boxes if instances else boxes[:1]):
+            yield replace(observation, choice=index, box=box, score=float(scores[index]) if instances else None)
         if not len(boxes):
             yield observation
 
@@ -240,14 +247,16 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
     One object: the boxes of neighbouring frames are weighted by time and by how well they explain the frame's own map.
     Without look-ahead a line would extrapolate noise, so their weighted mean is taken.
 
-    Several objects: weights are those of time alone. A track in few of the neighbouring frames is a flicker: with
-    look-ahead it is dropped, without it is not held.
+    Several objects: the boxes of neighbouring frames are weighted by time and by their IoU with the frame's own box,
+    scores by time alone. A track in few of the neighbouring frames is a flicker: with look-ahead it is dropped, without
+    it is not held.
     """
     past: deque[Followed] = deque(maxlen=REACH)
-    held: dict[int, Float64Array] = {}  # boxes yielded last, by track
+    held: dict[int, tuple[Float64Array, float | None]] = {}  # boxes and scores yielded last, by track
     waiting: deque[Followed] = deque()
     width, online = (TRACKS_WIDTH, TRACKS_DAMPING) if instances else (WIDTH, inf)
-    damping, sharpness = (0.0, SHARPNESS) if ahead else (online, SHARPNESS_ONLINE)
+    damping, fit = (0.0, SHARPNESS) if ahead else (online, SHARPNESS_ONLINE)
+    sharpness = None if instances else fit
 
     def decide() -> Iterator[FrameObservation]:
         nonlocal held
@@ -264,14 +273,15 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
             if seen[0].time <= time <= seen[-1].time and (shown or not ahead):
                 times = np.array([one.time for one in seen], np.float64)
                 boxes = np.array([one.found[track][1] for one in seen])
-                counts = None if instances or index == NONE else _counts(observation, boxes, sharpness)
-                given[track] = index, smooth_box(times, boxes, time, width, damping, counts)
+                counts = None if index == NONE else _counts(observation, found[track][1], boxes, sharpness)
+                box = smooth_box(times, boxes, time, width, damping, counts)
+                given[track] = index, box, _mean_score(seen, track, time) if instances else None
             elif not ahead and shown and (instances or not found) and track in held and time - seen[-1].time <= GAP:
-                given[track] = index, held[track]
-        held = {track: box for track, (_, box) in given.items()}
+                given[track] = index, *held[track]
+        held = {track: (box, score) for track, (_, box, score) in given.items()}
         past.append(waiting.popleft())
-        for track, (index, box) in given.items():
-            yield replace(observation, choice=index, track=track, box=box)
+        for track, (index, box, score) in given.items():
+            yield replace(observation, choice=index, track=track, box=box, score=score)
         if not given:
             yield observation
 
@@ -283,7 +293,22 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
         yield from decide()
 
 
-def _counts(observation: FrameObservation, boxes: Float64Array, sharpness: float) -> Float64Array | None:
-    """(n,) weights of boxes (n, 4) by their scores in a frame's map; None where all scores are 0."""
-    scores = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes)
-    return scores**sharpness if scores.any() else None
+def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:
+    """Mean of a track's scores in the frames where it is seen, with weights that fall with the time from ``time``."""
+    apart = np.array([one.time - time for one in seen])
+    scores = np.array([one.observation.candidates.scores[one.found[track][0]] for one in seen])
+    return float(np.average(scores, weights=np.exp(-0.5 * (apart / TRACKS_WIDTH) ** 2)))
+
+
+def _counts(
+    observation: FrameObservation, own: list[float], boxes: Float64Array, sharpness: float | None
+) -> Float64Array | None:
+    """(n,) weights of boxes (n, 4) in a frame; None where all of them are 0.
+
+    Their scores in its map to the power ``sharpness``; None, for several objects: by their IoU with its ``own`` box.
+    """
+    if sharpness is None:
+        counts = iou(np.array(own), boxes) ** TRACKS_SHARPNESS
+    else:
+        counts = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes) ** sharpness
+    return counts if counts.any() else None

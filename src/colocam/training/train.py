@@ -23,7 +23,7 @@ from colocam.training.distributed import alone, first, joined, require_same, wor
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
 from colocam.training.loop import AfterEpoch
-from colocam.training.rounds import best_model, open_teacher, train_method
+from colocam.training.rounds import best_model, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
@@ -191,3 +191,4 @@ def _save_model(
     if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
     save_model(run.model_folder(method), model)
+    say_color_mean(run, method, model.card)

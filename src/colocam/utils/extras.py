@@ -17,7 +17,7 @@ except PackageNotFoundError:  # a source tree that is not installed
 
 
 EXTRAS: dict[str, str] = {
-    **dict.fromkeys(["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors"], "train"),
+    **dict.fromkeys(["torch", "torchvision", "timm", "safetensors"], "train"),
     **dict.fromkeys(["matplotlib", "jinja2", "markupsafe"], "train"),
     **dict.fromkeys(["onnx", "onnxscript", "onnx_ir"], "onnx"),
     **dict.fromkeys(["fastapi", "starlette", "uvicorn"], "serve"),

@@ -38,7 +38,7 @@ def test_commands_limits_and_starts_are_measured_printed_and_written(tiny, tmp_p
     run = inference._time_command
     monkeypatch.setattr(inference, "_time_command", timed)
     monkeypatch.setattr(inference, "time_process", lambda words, plain=inference.time_process: (
-        inference.Timed(0.0, 0.0, 1.5) if "-c" in words else plain(words)
+        inference.Timed(0.0, 0.0, 1.5) if "0:1" in words else plain(words)
     ))  # fmt: skip
     monkeypatch.setattr(inference, "load_config", lambda _: load_config(overrides=list(tiny)))
     result = inference.run("cpu", tmp_path / "inference.json", ["cpu"], videos=2)
@@ -79,7 +79,7 @@ def test_a_run_has_the_structure_of_its_preset(preset, tmp_path, monkeypatch):
     settings, frames = config.localizer, config.frames
     assert (card.size, card.map_size, card.class_size) == (frames.crop, frames.map_size, config.classifier.size)
     found = (card.color_mean, card.focus, card.chooser, card.crop_head, card.decoder)
-    assert found == (settings.color_mean, settings.focus, settings.chooser, settings.crop_head, settings.decoder)
+    assert found == (settings.most_color_mean, settings.focus, settings.chooser, settings.crop_head, settings.decoder)
     assert card.normalise == (config.classifier.fit == "logistic")
     assert card.presence is not None
 
