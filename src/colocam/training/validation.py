@@ -67,6 +67,13 @@ class Validator:
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 
     @torch.inference_mode()
+    def accuracy(self, classifier: Classifier) -> float:
+        """Share of the frames whose class is right, mean over the classes that occur, 0–1."""
+        found = [classifier.logits(frames).argmax(1) == classes for frames, classes in self._batches()]
+        right, classes = torch.cat(found).double().cpu(), self.samples.classes
+        return float(torch.stack([right[classes == tag].mean() for tag in set(classes.tolist())]).mean())
+
+    @torch.inference_mode()
     def localizer(self, mapper: Mapper, epoch: int, plain: Mapper | None = None) -> Validation:
         """Score of a decoder: ``best``, its CorLoc with boxes, else the epoch, so that the last epoch is kept.
 
