@@ -77,7 +77,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
         backbone=bare,
         decoder=settings.decoder,
         presence=(1.0, 0.0),
-        color_mean=settings.color_mean,
+        color_mean=settings.most_color_mean,
         focus=settings.focus,
         chooser=settings.chooser,
         class_size=config.classifier.size,

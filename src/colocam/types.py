@@ -74,6 +74,27 @@ class Clip:
     digest: str | None = None
 
 
+class ObjectMask(NamedTuple):
+    """An object of a frame.
+
+    Attributes:
+        box: (4,) extent of the mask in pixels of the frame, whole numbers.
+        pixels: (h, w) the mask inside its box.
+        score: 0–1.
+    """
+
+    box: Float64Array
+    pixels: npt.NDArray[np.bool_]
+    score: float
+
+    def in_frame(self, height: int, width: int) -> npt.NDArray[np.bool_]:
+        """The mask (height, width) of the whole frame."""
+        x1, y1, x2, y2 = self.box.astype(int).tolist()
+        mask = np.zeros((height, width), bool)
+        mask[y1:y2, x1:x2] = self.pixels
+        return mask
+
+
 @dataclass(frozen=True, slots=True)
 class Localization:
     """The result for one frame, or for one object in it.

@@ -240,8 +240,8 @@ def test_methods_change_only_what_defines_them():
     assert (fcam.losses.coloc, fcam.pool) == (0.0, 0)
     assert (tcam.losses.coloc, tcam.pool) == (0.0, 1)
     assert fcam.losses.model_copy(update={"coloc": 3.0}) == own.losses
-    assert (own.color_mean, fcam.color_mean, tcam.color_mean) == ("clip", "off", "off")
-    assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds, "color_mean": "clip"}) == own
+    assert (own.color_mean, fcam.color_mean, tcam.color_mean) == ("auto", "off", "off")
+    assert fcam.model_copy(update={"losses": own.losses, "seeds": own.seeds, "color_mean": "auto"}) == own
     focused = load_config("resnet50")
     assert [focused.stage2(method).focus for method in ("colocam", "fcam", "tcam")] == [0.7, False, False]
     assert tcam.model_copy(update={"pool": 0}) == fcam
@@ -287,7 +287,7 @@ def test_words_that_old_yaml_takes_for_booleans_stay_words(word):
 def test_off_can_be_said_without_quotes(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("localizer: {color_mean: off}\n", encoding="utf-8")
-    assert load_config("cpu").localizer.color_mean == "clip"
+    assert load_config("cpu").localizer.color_mean == "auto"
     for config in (
         load_config("cpu", file=file),
         load_config("cpu", overrides=["localizer.color_mean=off"]),
@@ -295,6 +295,16 @@ def test_off_can_be_said_without_quotes(tmp_path):
         assert config.localizer.color_mean == "off"
         write_config(tmp_path / "written.yaml", config)
         assert read_config(tmp_path / "written.yaml") == config
+
+
+@pytest.mark.parametrize("preset", ["cpu", "resnet50", "lite0", "paper"])
+def test_a_threshold_is_lower_only_where_auto_left_the_colours_out(preset):
+    settings = load_config(preset, overrides=["localizer.threshold=0.25"]).localizer
+    lower = settings.threshold_with("off")
+    assert lower == (pytest.approx(0.2) if preset in {"cpu", "resnet50"} else 0.25)
+    assert settings.threshold_with("clip") == settings.threshold_with("frame") == 0.25
+    assert load_config("cpu").localizer.threshold_with("off") is None
+    assert "auto, off, frame, clip" in refusal("localizer.color_mean=autos")
 
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run" / "config.yaml"

@@ -22,7 +22,7 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference import Localizer, engine
 from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
-from colocam.inference.stages import refine_windows
+from colocam.inference.refining import OneMask, refine_windows
 from colocam.inference.videos import find_jobs, model_key, refuse_overwriting, source_digest, stored_videos, video_key
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import FrameObservation
@@ -316,6 +316,26 @@ def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make
     assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_the_last_line_says_how_many_frames_look_empty(
+    trained, film, tmp_path, make_video, square_video, colocam, workers
+):
+    make_video(film.parent / "owl.mkv", square_video("owl", 3, 6)[0])
+    command = ["localize", trained, film.parent, "-o", tmp_path / "out", "--no-video", "--workers", workers]
+    plain = colocam(*command).err.splitlines()[-1]
+    rows = [
+        row
+        for table in (tmp_path / "out").glob("*.csv")
+        for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    ]
+    found = sorted(float(row["presence"]) for row in rows)
+    empty, hint = sum(one < 0.5 for one in found), ": --presence 0.5 hides their boxes"
+    assert plain == f"{empty} of 26 frames look empty (presence below 0.5){hint if empty else ''}"
+    bound = round((found[9] + found[10]) / 2, 6)
+    hidden = colocam(*command, "--presence", str(bound)).err.splitlines()[-1]
+    assert hidden == f"10 of 26 frames look empty (presence below {bound}): their boxes are hidden"
+
+
 def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, colocam):
     films, out = film.parent, tmp_path / "out"
     (films / "codec.mp4").write_bytes(film.read_bytes().replace(b"avc1", b"zzzz"))
@@ -559,7 +579,7 @@ def test_a_segmenter_is_not_waited_for_either():
     frame = VideoFrame(0, 0.0, np.zeros((8, 8, 3), np.uint8))
     level = np.full((8, 8), 255, np.uint8)
     one = FrameObservation(frame, np.ones(1, np.float32), level, level, None, np.ones(1, np.float32), cut=True)
-    windows = refine_windows((window for window in [[one]]), Slow(), int, (stopping,))
+    windows = refine_windows((window for window in [[one]]), OneMask(Slow()), int, (stopping,))
     threading.Thread(target=lambda: began.wait(60) and stopping.set()).start()
     with pytest.raises(InterruptedRunError):
         next(windows)

@@ -76,6 +76,13 @@ class Spy:
         return self.function(*arguments)
 
 
+def test_a_segmenter_reads_the_maps_that_are_shown():
+    base = Localizer.load(STORED / "model.onnx")
+    for asked, used in ((None, False), (True, True)):
+        refining = Localizer(base.network, base.card, segmenter=object(), chooser="consensus", motion=asked)
+        assert refining.motion == used
+
+
 def test_frames_by_themselves_have_no_motion():
     with pytest.raises(ArgumentError, match="motion compares frames: it needs smooth offline or online, got none"):
         Localizer.load(STORED / "model.onnx", smooth="none", motion=True)

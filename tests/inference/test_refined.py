@@ -1,5 +1,6 @@
 """Localisation with a segmenter: its masks, their boxes, and the tables made of them."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
+from colocam.inference.localizer import open_network
 from colocam.labels import export
 from colocam.labels.table import read_table
 from colocam.segment import load_segmenter
 from colocam.segment.refine import extents, refine
+from colocam.segment.segmenter import Masks
 from colocam.video.fence import decode
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
@@ -80,7 +83,6 @@ def test_a_plain_table_has_no_column_for_segmenters(film, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"instances": True}, "refine gives one object a frame: leave out instances"),
         ({"smooth": "online"}, "refine chooses masks by the shot: it needs smooth offline, got online"),
         ({"smooth": "none"}, "refine chooses masks by the shot: it needs smooth offline, got none"),
     ],
@@ -102,4 +104,72 @@ def test_the_command_refines_once_for_the_same_segmenter(film, tmp_path, colocam
     failed = run("--refine", tmp_path / "nothing.safetensors")
     assert failed.code == 1
     assert "no segmenter at" in failed.err
-    assert "--refine gives one object a frame" in run("--refine", box_segmenter_files, "--instances").err
+
+
+class SquareSegmenter:
+    """The mask of a point is the square of a grid that holds it, or its left half."""
+
+    name, side = "Squares", 64
+
+    def embed(self, images):
+        return len(images)
+
+    def masks(self, embedded, prompts):
+        frames, count = prompts.points.shape[:2]
+        assert embedded == frames
+        logits = np.full((frames, count, 2, 32, 32), -4.0, np.float32)
+        for index in np.ndindex(frames, count):
+            if prompts.labels[index][0] == 1:
+                x, y = (prompts.points[index][0] // 16 * 8).astype(int)
+                logits[(*index, 0, slice(y, y + 8), slice(x, x + 8))] = 4
+                logits[(*index, 1, slice(y, y + 8), slice(x, x + 4))] = 4
+        return Masks(logits, np.tile(np.float32([0.9, 0.6]), (frames, count, 1)))
+
+
+def test_several_objects_have_masks_of_their_own(film):
+    """Box and mask belong together, tracks do not pass the cut, and neither batch nor neighbours matter."""
+    network, card = open_network(STORED / "run", "cpu")
+    localizer = Localizer(network, card, segmenter=SquareSegmenter(), instances=True)
+    found = list(localizer(film))
+    assert {one.frame for one in found} == set(range(sum(SHOTS)))
+    assert max(Counter(one.frame for one in found).values()) > 1
+    whole = [one for one in found if one.mask is not None]
+    assert whole
+    for one in whole:
+        assert one.refined == "Squares"
+        assert list(one.box) == extents(one.mask).tolist()
+        assert 0 < one.score < 1
+        assert one.margin is None
+    for one in found:
+        assert (one.mask is None) == (one.refined is None)
+    numbers = [{one.track for one in found if begin <= one.frame < end} for begin, end in ((0, 40), (40, 53))]
+    assert not numbers[0] & numbers[1]
+    again = list(localizer.with_options(batch=5)(film))
+    assert [(one.frame, one.box, one.track, one.score) for one in again] == [
+        (one.frame, one.box, one.track, one.score) for one in found
+    ]
+    for one in (card.tags[0], None):  # what presence hides is hidden, masks or not
+        hidden = list(localizer.with_options(tag=one, presence=1.0)(film))
+        assert all(one.box is None and one.mask is None for one in hidden)
+
+
+def test_where_a_segmenter_has_no_mask_blobs_remain(film, tmp_path, colocam, box_segmenter_files):
+    def rows(folder, *more):
+        outcome = colocam(
+            "localize",
+            STORED / "run",
+            film,
+            "-o",
+            tmp_path / folder,
+            "--no-video",
+            "--device",
+            "cpu",
+            "--instances",
+            *more,
+        )
+        assert outcome.code == 0, outcome.err
+        return read_table(tmp_path / folder / "film.csv")
+
+    refined, plain = rows("refined", "--refine", box_segmenter_files), rows("plain")
+    assert set(refined.refined) == {""}
+    np.testing.assert_array_equal(refined.box, plain.box)

@@ -137,12 +137,17 @@ def test_every_switch_reaches_the_training_and_the_model(preset, run, card):
     """What the run and its model have, against the preset's file."""
     shipped = load_config(preset)
     stage1, stage2 = shipped.classifier, shipped.localizer
-    assert (card.color_mean, card.focus, card.chooser) == (stage2.color_mean, stage2.focus, stage2.chooser)
+    assert (card.focus, card.chooser) == (stage2.focus, stage2.chooser)
+    if stage2.color_mean == "auto":
+        assert card.color_mean == ("clip" if card.color_growth >= 1 else "off")
+    else:
+        assert (card.color_mean, card.color_growth) == (stage2.color_mean, None)
     assert (card.crop_head, card.normalise) == (stage2.crop_head, stage1.fit == "logistic")
     built, wanted = card.backbone, shipped.backbone
     assert (built.name, built.output_stride, card.decoder) == (wanted.name, wanted.output_stride, stage2.decoder)
     if stage2.threshold is not None:
-        assert card.threshold == stage2.threshold
+        lower = stage2.color_mean == "auto" and card.color_mean == "off"
+        assert card.threshold == pytest.approx(stage2.threshold * (0.8 if lower else 1))
     assert (run / "colocam" / "crop_head").is_dir() == stage2.crop_head
     assert (run / "colocam" / "teacher" / "labels.npy").is_file() == (preset == "lite0")
     steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -116,13 +116,13 @@ WAYS = [WeighWindows, WeighByPast]
 def test_heat_on_the_wall_fades_and_heat_on_the_object_stays(way):
     greys, levels = scene(20)
     weighed = way().push(levels, greys, no_cuts(20), serial)
-    assert (weighed[1:, 175, 175] < 0.6 * levels[1:, 175, 175]).all()
-    for at in range(1, 20):
+    first = 0 if way is WeighWindows else 9  # three frames are examined before: 1, 5 and 9
+    assert (weighed[first:, 175, 175] < 0.6 * levels[first:, 175, 175]).all()
+    for at in range(first, 20):
         left = LEFT + 3 * at
         inside = (at, slice(96, 120), slice(left + 16, left + 40))
         assert np.median(weighed[inside]) >= levels[inside].max()
-    if way is WeighByPast:
-        np.testing.assert_array_equal(weighed[0], levels[0])
+    np.testing.assert_array_equal(weighed[:first], levels[:first])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -186,14 +186,12 @@ def test_a_window_looks_to_the_next_frame_and_never_across_a_cut(pairs):
 
 
 def test_online_looks_to_the_frame_before_and_never_across_a_cut(pairs):
-    greys, levels = scene(20)
-    cuts = np.isin(np.arange(20), [9, 10])
+    greys, levels = scene(30)
+    cuts = np.isin(np.arange(30), [13, 14])
     WeighByPast().push(levels, numbered(greys), cuts, serial)
-    assert {(1, 0), (5, 4), (8, 7), (11, 10), (19, 18)} <= set(pairs)
-    assert all(abs(one - other) == 1 for one, other in pairs)
-    assert all({one, other} not in ({8, 9}, {9, 10}) for one, other in pairs)
-    examined = {1, 5, 11, 15, 19}
-    assert {one for one, other in pairs if one < other} == {at - 1 for at in examined}  # flow back
+    examined = {1, 5, 9, 15, 19, 23, 27}
+    both = {(at, at - 1) for at in examined} | {(at - 1, at) for at in examined}
+    assert set(pairs) == both | {(at, at - 1) for at in (10, 11, 12, 24, 25, 26, 28, 29)}
 
 
 def test_little_is_computed_where_the_window_decides_against_motion(pairs):

@@ -5,20 +5,30 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from colocam.boxes.candidates import consensus_boxes
 from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
+from colocam.labels import Correction
 from colocam.run import open_run
 from colocam.temporal.presence import Calibration
 from colocam.training.learning import decoder as learn_decoder
 from colocam.training.learning import lesson as learn_models
-from colocam.training.learning.card import GRID, calibrate_presence, choose_thresholds, presence_loss, right_at
+from colocam.training.learning.card import (
+    GRID,
+    PRESENCE_PRIOR,
+    calibrate_presence,
+    choose_thresholds,
+    presence_loss,
+    right_at,
+)
 from colocam.training.learning.decoder import box_seeds, dense_labels
-from colocam.training.learning.frames import History, held_out_videos
+from colocam.training.learning.frames import History, _is_key, held_out_videos
 from colocam.training.learning.lesson import PARTS, Learning, learning_without, some_frames
 from colocam.training.seeds import seed_noise
+from colocam.types import Box
 
 NAMES = st.integers(0, 60).map(lambda number: f"cat/{number}")
 
@@ -65,20 +75,52 @@ def test_thresholds_follow_boxes_as_far_as_there_are_some():
 
 def test_presence_moves_with_labels_and_not_without():
     rng = np.random.default_rng(0)
-    start = Calibration(1.0, 0.0)
+    start, sure = Calibration(1.0, 0.0), np.ones(400)
     peaks = np.concatenate([rng.normal(6, 1, 200), rng.normal(2, 1, 200)])
     present = np.arange(400) < 200
-    found = calibrate_presence(start, peaks, present, np.ones(400))
+    found = calibrate_presence(start, peaks, sure, present, np.ones(400))
     assert found.slope > 0
     assert -found.offset / found.slope == pytest.approx(4, abs=0.3)  # the border lies between the two kinds
-    assert presence_loss(found, peaks, present) < presence_loss(start, peaks, present)
-    assert calibrate_presence(start, peaks[:200], present[:200], np.ones(200)) == start
-    assert calibrate_presence(None, peaks[:200], present[:200], np.ones(200)) is None
-    few = calibrate_presence(start, peaks[[0, 399]], present[[0, 399]], np.ones(2))
+    assert presence_loss(found, peaks, sure, present) < presence_loss(start, peaks, sure, present)
+    assert calibrate_presence(start, peaks[:200], sure[:200], present[:200], np.ones(200)) == start
+    assert calibrate_presence(None, peaks[:200], sure[:200], present[:200], np.ones(200)) is None
+    few = calibrate_presence(start, peaks[[0, 399]], sure[:2], present[[0, 399]], np.ones(2))
     assert abs(few.offset) < abs(found.offset)  # two frames move it less
-    assert calibrate_presence(None, peaks, present, np.ones(400)).slope > 0
-    turned = calibrate_presence(start, peaks, ~present, np.ones(400))
+    assert calibrate_presence(None, peaks, sure, present, np.ones(400)).slope > 0
+    turned = calibrate_presence(start, peaks, sure, ~present, np.ones(400))
     assert turned.slope >= 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_presence_has_the_least_loss_with_the_decoders_map(seed):
+    """Against a general optimiser, with the same prior and frames of both kinds with the same weight."""
+    rng = np.random.default_rng(seed)
+    present = rng.random(60) < 0.6
+    peaks, foreground = rng.normal(2 + 3 * present, 2), np.clip(rng.normal(0.3 + 0.5 * present, 0.2), 0.01, 1)
+    start = Calibration(0.7, -2.0)
+    x, both = start.evidence(peaks), min(present.sum(), (~present).sum())
+
+    def loss(ab):
+        against = np.exp(-(ab[0] * x + ab[1])) + (1 - foreground) / foreground
+        losses = np.where(present, np.log1p(against), np.log1p(1 / against))
+        mean = losses[present].mean() + losses[~present].mean()
+        return both * mean + PRESENCE_PRIOR / 2 * ((ab[0] - 1) ** 2 + ab[1] ** 2)
+
+    found = calibrate_presence(start, peaks, foreground, present, np.ones(60))
+    best = minimize(loss, [1.0, 0.0], tol=1e-12).x
+    scale = found.slope / start.slope
+    np.testing.assert_allclose((scale, found.offset - scale * start.offset), best, atol=1e-4)
+
+
+def test_empty_frames_that_the_decoder_knows_do_not_move_the_classifiers_evidence():
+    """Water that looks like a boat: where the map is empty, the peaks of the class need not explain it."""
+    peaks, present = np.full(40, 5.0), np.arange(40) < 20
+    start, blind = Calibration(1.0, 0.0), np.ones(40)
+    knows = np.where(present, 1.0, 0.02)
+    moved = calibrate_presence(start, peaks, blind, present, np.ones(40)).evidence(peaks)[0]
+    kept = calibrate_presence(start, peaks, knows, present, np.ones(40)).evidence(peaks)[0]
+    assert moved < 1
+    assert kept > 4
 
 
 def test_labels_of_a_box_follow_the_map_inside_and_never_cross_its_side():
@@ -161,3 +203,26 @@ def test_few_frames_of_many_clips_get_own_labels(trained, monkeypatch):
     for short in some_frames(list(clips.values()), seed=0):
         assert len(short) == 2 < len(clips[short.clip.name])
         assert np.array_equal(short.frames, clips[short.clip.name].frames[:2])
+
+
+@pytest.mark.parametrize(
+    ("own", "sure"),
+    [
+        ([("box", True)], True),
+        ([("box", False)], False),
+        ([("box", True), ("accepted", False)], True),  # the other object is as the model found it
+        ([("box", True), ("box", False)], False),  # the other object is interpolated
+        ([("none", True), ("accepted", False)], False),  # of the object that has a box nothing was said
+        ([("none", True)], True),
+        ([("none", True), ("nothing", False)], False),
+    ],
+)
+def test_a_frame_of_several_objects_is_sure_where_none_is_interpolated(own, sure):
+    kinds = {"nothing": "accepted"}
+    said = [
+        Correction(
+            "film", 0, None, kinds.get(kind, kind), "cat", (Box(1, 2, 3, 4),) * (kind in {"box", "accepted"}), key
+        )
+        for kind, key in own
+    ]
+    assert _is_key(said) == sure

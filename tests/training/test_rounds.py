@@ -13,6 +13,7 @@ from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.run import open_run
 from colocam.training import rounds as module
+from colocam.training import validation
 from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, best_model, box_labels
 from colocam.training.seeds import sure_labels
 
@@ -112,6 +113,34 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     labels = [np.load(run / "colocam" / "round-1" / "labels.npy") for run in (trained, out)]
     np.testing.assert_array_equal(*labels)
     assert set(np.unique(labels[0])) <= {0, UNKNOWN, FOREGROUND}
+
+
+@pytest.mark.parametrize(("growth", "mean", "threshold"), [(0.8, "off", 0.2), (1.1, "clip", 0.25)])
+def test_what_is_decided_about_colours_holds_for_labels_and_model(
+    growth, mean, threshold, collection, frame_cache, tiny, tmp_path, monkeypatch, capsys
+):
+    """A run that decides is the run that was told: the labels of the first round, and the model with its card."""
+
+    def run(name, *changes):
+        changes = ["rounds=2", "epochs=1", "chooser=consensus", *changes]
+        config = load_config(overrides=[*tiny, *(f"localizer.{change}" for change in changes)])
+        return train(collection.manifest, tmp_path / name, config, frames=frame_cache)
+
+    monkeypatch.setattr(validation, "color_growth", lambda *_: growth)
+    auto = run("auto", "color_mean=auto", "threshold=0.25")
+    said = capsys.readouterr().err
+    assert f"colocam, round 1: colour mean {mean} (with it, boxes" in said
+    assert f"colocam: colour mean {mean} (with it, boxes of held-out videos have {100 * growth:.0f} % of" in said
+    told = run("told", f"color_mean={mean}", f"threshold={threshold}")
+    assert "colour mean" not in capsys.readouterr().err
+    labels = [(one / "colocam" / "round-1" / "labels.npy").read_bytes() for one in (auto, told)]
+    assert labels[0] == labels[1]
+    assert (auto / "model.safetensors").read_bytes() == (told / "model.safetensors").read_bytes()
+    cards = [json.loads((one / "model.json").read_text()) for one in (auto, told)]
+    assert cards[0] == cards[1] | {"color_growth": growth}
+    scores = [evaluate(one, collection.truth).methods["colocam"] for one in (auto, told)]
+    assert scores[0] == scores[1]
+    assert scores[0]["tags-only"].threshold == threshold
 
 
 def test_a_threshold_that_is_missing_is_named(trained, tmp_path):

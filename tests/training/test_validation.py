@@ -16,10 +16,11 @@ from colocam.config import load_config
 from colocam.config.schema import Frames
 from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.samples import spread_samples
-from colocam.maps.mapper import decoder_mapper
+from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate
-from colocam.training.validation import LEAST_BACKGROUND, THRESHOLDS, Validator, background_peaks
+from colocam.training import validation as module
+from colocam.training.validation import LEAST_BACKGROUND, THRESHOLDS, Validator, background_peaks, color_growth
 from colocam.types import Clip
 
 TAGS, SIZE, CPU = ("cat", "dog"), 32, torch.device("cpu")
@@ -119,6 +120,62 @@ def test_localizer_with_boxes_takes_the_middle_of_the_best_thresholds(net, sampl
     assert found.values["threshold"] == best[(len(best) - 1) // 2]
     assert found.values["corloc"] == found.scores["best"]
     assert json.dumps(found.values)  # plain numbers: they go into a checkpoint
+
+
+def squares(*sides, peak=200):
+    """8-bit maps with one bright square each, and a faint surrounding."""
+    maps = np.full((len(sides), SIZE, SIZE), peak // 10, np.uint8)
+    for one, side in zip(maps, sides, strict=True):
+        one[2 : 2 + side, 2 : 2 + side] = peak
+    return maps
+
+
+@pytest.mark.parametrize(("completed", "plain", "want"), [(20, 10, 4.0), (10, 20, 0.25), (12, 12, 1.0)])
+def test_growth_is_the_ratio_of_areas_where_all_frames_agree(completed, plain, want):
+    assert color_growth(squares(*[completed] * 3), squares(*[plain] * 3), 0.25) == pytest.approx(want)
+
+
+def test_growth_of_one_frame_does_not_outweigh_that_of_another():
+    """A box of 16 times the area counts as much as one of a 16th, and a frame without foreground counts nothing."""
+    assert color_growth(squares(24, 6), squares(6, 24), 0.25) == pytest.approx(1)
+    completed, plain = squares(10, 24), squares(20, 6)
+    plain[1] = 0
+    assert color_growth(completed, plain, 0.25) == pytest.approx(0.25)
+    assert color_growth(np.zeros_like(plain), np.zeros_like(plain), 0.25) == 1
+
+
+@pytest.mark.parametrize("growth", [0.99, 1.0])
+def test_without_boxes_the_growth_decides_about_the_colour_mean(net, samples, growth, monkeypatch):
+    asked = []
+    monkeypatch.setattr(module, "color_growth", lambda *given: asked.append(given) or growth)
+    mapper = decoder_mapper(net, "clip", focus=False, threshold=0.25)
+    plain = mapper._replace(color_mean="off", threshold=0.2)
+    validator = Validator(samples, None, TAGS, SIZES, CPU)
+    found = validator.localizer(mapper, 3, plain)
+    kept, threshold = ("off", 0.2) if growth < 1 else ("clip", 0.25)
+    assert found.scores == {"best": 3.0}
+    assert found.values == {"threshold": threshold, "color_mean": kept, "color_growth": growth}
+    (completed, without, at), *_ = asked
+    assert at == 0.2
+    for maps, own in ((completed, mapper), (without, plain)):
+        np.testing.assert_array_equal(maps, np.concatenate(list(map_batches(own, samples, SIZE, CPU))))
+
+
+@pytest.mark.parametrize("right", ["clip", "off"])
+def test_boxes_decide_about_the_colour_mean_where_there_are_some(samples, right):
+    """The maps with colour mean have their object on the left, those without on the right."""
+
+    def mapper(color_mean, left):
+        drawn = torch.zeros(1, SIZE, SIZE)
+        drawn[:, 8:24, left : left + 12] = 1
+        return Mapper(lambda frames, _: (drawn.expand(len(frames), -1, -1), None), color_mean)
+
+    corner = 2 if right == "clip" else 18
+    boxes = [np.array([[corner, 8, corner + 12, 24]], np.float32)] * len(samples)
+    found = Validator(samples, boxes, TAGS, SIZES, CPU).localizer(mapper("clip", 2), 3, mapper("off", 18))
+    assert found.scores == {"best": 100.0}
+    assert found.values.keys() == {"threshold", "corloc", "color_mean"}
+    assert found.values["color_mean"] == right
 
 
 def background_by_hand(cam):

@@ -37,6 +37,8 @@ class Card(BaseModel):
         presence: slope and offset of the log-odds of presence as a function of the CAM's peak
             (:mod:`colocam.temporal.presence`); None: not calibrated.
         color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
+        color_growth: size of the boxes with colour mean relative to those without it, which decided about it
+            (docs/method/colour-mean.md); None: it was set, or true boxes decided.
         focus: power of the post-processing by the class's CAM (:mod:`colocam.maps.postprocess`), true is 1; τ was
             chosen on such maps.
         chooser: name in :data:`colocam.boxes.CHOOSERS`.
@@ -59,6 +61,7 @@ class Card(BaseModel):
     decoder: Annotated[tuple[Channels, ...], Field(min_length=1, max_length=16)]
     presence: tuple[Finite, Finite] | None = None
     color_mean: ColorMean = "off"
+    color_growth: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     focus: Focus = False
     chooser: str = "largest"
     class_size: Side | None = None

@@ -287,16 +287,16 @@ class LocalizerStage(Optimisation):
     transformer: each block doubles the resolution up to the frame's."""
     seeds: Seeds = Seeds()
     losses: Losses = Losses()
-    color_mean: ColorMean = "off"
-    """Post-processing of the trained decoder's maps: average over pixels of similar colour; not used in training."""
+    color_mean: Literal["auto", "off", "frame", "clip"] = "off"
+    """Post-processing of the trained decoder's maps: average over pixels of similar colour. auto: clip, or off where
+    that shrinks the boxes of held-out videos (docs/method/colour-mean.md)."""
     focus: Focus = False
-    """Post-processing of the trained decoder's maps: weight them by this power of the class's CAM, true is 1
-    (docs/method/focus.md); not used in training."""
+    """Post-processing of the decoder's maps: weight them by this power of the class's CAM (docs/method/focus.md)."""
     chooser: str = "largest"
     """Name in :data:`colocam.boxes.CHOOSERS`: which of a map's contours is the object (docs/method/choosers.md)."""
     threshold: Fraction | None = None
     """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
-    the validation maps (docs/method/tags-only.md)."""
+    the validation maps (docs/method/tags-only.md). 0.8 times this where color_mean auto decides for off."""
     crop_head: bool = False
     """Read the class from a crop around the object that the decoder found, by a head of its own, instead of from the
     whole frame (docs/method/classifier.md)."""
@@ -308,6 +308,16 @@ class LocalizerStage(Optimisation):
                 "localizer.teacher takes the place of the first round, and localizer.rounds is 1: set it to 2"
             )
         return self
+
+    @property
+    def most_color_mean(self) -> ColorMean:
+        """The colour mean of the trained model, unless ``auto`` decides for ``off``."""
+        return "clip" if self.color_mean == "auto" else self.color_mean
+
+    def threshold_with(self, color_mean: ColorMean) -> float | None:
+        """``threshold`` for the model's maps; 0.8 of it where ``auto`` decided for maps without colour mean."""
+        lower = self.color_mean == "auto" and color_mean == "off"
+        return self.threshold and self.threshold * (0.8 if lower else 1.0)
 
     @field_validator("chooser")
     @classmethod

@@ -123,8 +123,7 @@ def evaluate_dense(
             advance(note=clip.name)
     name = PLAIN if segmenter is None else REFINED
     worst_objects = run / f"{name}-{OBJECTS}.npz"
-    # A segmenter gives one object a frame.
-    objects = evaluate_objects(localizer, known, truth, worst_objects, instances=segmenter is None)
+    objects = evaluate_objects(localizer, known, truth, worst_objects)
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
         manifest=str(manifest),

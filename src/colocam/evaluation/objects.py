@@ -47,9 +47,7 @@ class Example(NamedTuple):
     verdict: str
 
 
-def evaluate_objects(
-    localizer: OpenLocalizer, clips: Sequence[Clip], truth: Truth, path: Path, *, instances: bool = True
-) -> ObjectScores | None:
+def evaluate_objects(localizer: OpenLocalizer, clips: Sequence[Clip], truth: Truth, path: Path) -> ObjectScores | None:
     """Scores of all boxes, presence and tracks, where the truth has what they need; None where it has nothing.
 
     Shots are localised once with one box a frame, if a labelled frame is empty, and once with ``instances``, if a frame
@@ -60,11 +58,10 @@ def evaluate_objects(
         clips: the shots.
         truth: their boxes.
         path: the .npz file of the worst frames for the report; removed where there is none.
-        instances: whether the model can give several boxes a frame.
     """
     frames = [boxes for clip in clips for boxes in truth.frames.get(clip.name, {}).values()]
     empty, named = not all(frames), any(clip.name in truth.ids for clip in clips)
-    several = instances and (named or any(len(boxes) >= SEVERAL for boxes in frames))
+    several = named or any(len(boxes) >= SEVERAL for boxes in frames)
     examples: list[Example] = []
     scores = ObjectScores()
     with progress("objects and presence", len(clips) * (empty + several), unit="shots") as advance:

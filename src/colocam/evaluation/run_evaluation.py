@@ -350,7 +350,7 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
             card.color_mean,
             focus=card.focus_power(on=focus),
             chooser=card.chooser,
-            threshold=card.threshold if corrected else run.config.stage2(method).threshold,
+            threshold=card.threshold if corrected else run.config.stage2(method).threshold_with(card.color_mean),
         )._replace(class_thresholds=card.class_thresholds)
     return mappers
 

@@ -13,6 +13,7 @@ from colocam.inference.results import WriteResults, Writing, Written
 from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.worker import LostError, Worker
 from colocam.labels.table_files import ForeignFileError
+from colocam.temporal.presence import absent_below
 from colocam.utils.digests import MEMORY
 from colocam.utils.locks import clear_dead
 from colocam.utils.progress import progress, say
@@ -114,7 +115,7 @@ def localize_videos(
     model = Model(Path(run), device, refine, dict(options))
     stored = all(job.source.is_stored for job in jobs)
     busy = min(len(jobs), _kept_busy(jobs, writing) if workers is None else len(jobs))
-    busy, done = (busy if stored and refine is None else 1), 0
+    busy, done, frames, empty = (busy if stored and refine is None else 1), 0, 0, 0
     with ExitStack() as stack:
         shown = busy > 1 and workers != 1
         for folder in {job.target.parent for job in jobs} if shown else ():
@@ -134,7 +135,12 @@ def localize_videos(
             elif outcome.error is not None:
                 skipped.append(_left_out(outcome.error, len(found)))
             elif outcome.result["written"]:
+                frames, empty = frames + outcome.result["frames"], empty + outcome.result["empty"]
                 yield writing.files(task.job)
+    if frames:
+        asked, bound = options.get("presence"), absent_below(options.get("presence"))
+        what = f"--presence {bound} hides their boxes" if asked is None else "their boxes are hidden"
+        say(f"{empty} of {frames} frames look empty (presence below {bound}){f': {what}' if empty else ''}")
     if skipped:
         what = "cannot be read" if all(isinstance(one, UnreadableError) for one in skipped) else "were left out"
         raise ColocamError(f"{len(skipped)} of {len(found)} videos {what}, see the warnings; the others are done")

@@ -18,6 +18,7 @@ from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
 from colocam.inference.passes import Passes
+from colocam.inference.refining import OneMask, SeveralMasks, refine_windows
 from colocam.inference.stages import (
     AnyNetwork,
     MapSettings,
@@ -25,7 +26,6 @@ from colocam.inference.stages import (
     postprocess_frames,
     postprocess_windows,
     read_passes,
-    refine_windows,
     submit_passes,
 )
 from colocam.maps.postprocess import array_classes_of
@@ -87,7 +87,7 @@ class Localizer:
     Attributes:
         network: computes class scores and maps, for any number of threads.
         card: what is stored with the model.
-        segmenter: gives a mask for each frame, whose extent is the box; None: boxes of the heat maps.
+        segmenter: gives a mask for each object, whose extent is the box; None: boxes of the heat maps.
         source: folder or file that the model was loaded from; None: it was built in memory.
         options: see :class:`colocam.inference.options.Options`.
     """
@@ -110,8 +110,6 @@ class Localizer:
             raise ArgumentError("tag", f"{asked.tag}: the model does not know it{suggest(asked.tag, card.tags)}")
         if asked.presence is not None and card.presence is None:
             raise ArgumentError("presence", "cannot be used: this model has no calibration of presence: train again")
-        if segmenter is not None and asked.instances:
-            raise ArgumentError("refine", "gives one object a frame: leave out instances")
         if segmenter is not None and asked.smooth != "offline":
             raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
         self.color_mean = asked.color_mean or card.color_mean
@@ -120,7 +118,8 @@ class Localizer:
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
-        by_shot = self.chooser.by_shot and asked.smooth != "none" and not asked.instances
+        one_box = not asked.instances and segmenter is None
+        by_shot = self.chooser.by_shot and asked.smooth != "none" and one_box
         self.motion = by_shot if asked.motion is None else asked.motion
 
     def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":
@@ -295,7 +294,8 @@ class Localizer:
         motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
-            observed = refine_windows(ahead(observed, 1, "boxes"), self.segmenter, passed, either)
+            refined = (SeveralMasks if self.options.instances else OneMask)(self.segmenter)
+            observed = refine_windows(ahead(observed, 1, "boxes"), refined, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
             last = -1
@@ -342,10 +342,16 @@ class Localizer:
             score = mean if observation.score is None else observation.score
             box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
             lead = None if self.options.instances else margin(observation.candidates, observation.box)
-            if observation.mask is not None and observation.choice != NONE:
+            if observation.choice == NONE:
+                pass  # a gap of the track that was filled
+            elif observation.masks:
+                own = observation.masks[observation.choice]
+                mask, box = own.in_frame(height, width), Box(*own.box.tolist())
+                refined = self.segmenter.name if self.segmenter else None
+            elif observation.mask is not None:
                 mask, box = observation.mask, Box(*extents(observation.mask).tolist())
                 refined = self.segmenter.name if self.segmenter else None
-            elif self.options.masks and observation.choice != NONE:
+            elif self.options.masks:
                 threshold = observation.candidates.thresholds[observation.choice]
                 outlined = observation.candidates.boxes[observation.choice]
                 mask = mask_of_box(observation.levels, threshold, outlined, (width, height))

@@ -25,15 +25,16 @@ class Options:
         tag: class that the video shows; None: the class that the classifier finds in it.
         presence: give no box where the probability of presence is below this value, 0–1; None: give all boxes.
         threshold: τ relative to the maximum of each map, 0–1; None: the threshold stored with the model.
-        instances: give a box for every blob above the threshold, one localization per object.
+        instances: give a box for every blob above the threshold, one localization per object; with a segmenter, for
+            every mask that the map supports.
         color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colours within a
             window (:mod:`colocam.temporal.cuts`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
             ``frame``.
         chooser: name in :data:`colocam.boxes.CHOOSERS`, which contour of a map is the object; None: that of the model.
         focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
         motion: weigh maps by what moves otherwise than the camera (:mod:`colocam.temporal.motion`) before boxes are
-            read from them. None: where the frames of a shot choose a box together, that is with a chooser other than
-            ``largest`` and smoothing, and not with ``instances``.
+            read from them. None: where the frames of a shot choose one box together, that is with smoothing and a
+            chooser other than ``largest``, without ``instances`` and without a segmenter.
     """
 
     batch: int | None = None

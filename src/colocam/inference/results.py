@@ -14,6 +14,7 @@ from colocam.inference.worker import Result, Worker, decoded_frames, localize_in
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
+from colocam.temporal.presence import absent_below
 from colocam.types import Image, Localization, VideoFrame
 from colocam.utils.digests import text_digest
 from colocam.utils.files import explain_os_errors
@@ -95,7 +96,10 @@ class WriteResults:
         return self.job.source.name
 
     def __call__(self, worker: Worker) -> Result:
-        """Whether results were written."""
+        """Whether results were ``written``; if so, the number of ``frames``, and how many look ``empty``.
+
+        Frames are not counted where the model does not know presence.
+        """
         source, written = self.job.source, self.writing.files(self.job)
         _refuse_long_name(self.job, written)
         made = self._fingerprint(worker)
@@ -112,12 +116,12 @@ class WriteResults:
                 refuse_foreign(files, overwrite=self.overwrite)
                 stage = outer.enter_context(temporary_folder(folder))
             video = None if written.video is None else stage / written.video.name
-            self._write(worker, reader, Written(video, stage / written.table.name))
+            counted = self._write(worker, reader, Written(video, stage / written.table.name))
             described = describe(source.path or Path(source.stem), reader.info, decoded_frames(reader), reader.pictures)
             with explain_os_errors(folder):
                 publish_results(stage, files, described, made)
         worker.digests.save()
-        return {"written": True}
+        return {"written": True, **counted}
 
     def _fingerprint(self, worker: Worker) -> str | None:
         """Digest of model, video and settings; None for a source that is not stored."""
@@ -130,12 +134,13 @@ class WriteResults:
             raise UnreadableError(f"cannot read {name}: {error.strerror}") from error
         return text_digest(json.dumps([key, asdict(self.writing)], sort_keys=True))
 
-    def _write(self, worker: Worker, reader: VideoReader, written: Written) -> None:
+    def _write(self, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
         localizer, source, choice = worker.base, reader.source, self.writing.choice
         twice = written.video is not None and source.is_stored and _is_large(reader.info)
         images = written.video is not None and not twice
         if isinstance(reader, FencedReader):  # frames are resized where they are decoded
             reader.layout = FrameLayout(localizer.card.size, images=images or localizer.segmenter is not None)
+        counted, bound = {"frames": 0, "empty": 0}, absent_below(localizer.options.presence)
         with ExitStack() as stack:
             table = stack.enter_context(
                 LocalizationTable(written.table, localizer.columns, picture_names(reader.pictures))
@@ -146,6 +151,9 @@ class WriteResults:
                 drawn = stack.enter_context(_Drawn(written.video, reader, choice, again))
 
             def write(frame: VideoFrame, objects: Sequence[Localization]) -> None:
+                if (presence := objects[0].presence) is not None:
+                    counted["frames"] += 1
+                    counted["empty"] += presence < bound
                 for one in objects:
                     table.write(one)
                 if drawn is not None:
@@ -155,6 +163,7 @@ class WriteResults:
             advance = stack.enter_context(worker.show(title, reader.estimate(choice), unit="frames"))
             stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
             localize_into(localizer, reader, choice, write, images=images, passed=advance)
+        return counted
 
 
 class _Drawn(ExitStack):

@@ -6,7 +6,7 @@ Each stage is a generator. It closes the stage before it when it ends.
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
@@ -18,21 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
-from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
 from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, PostProcessing, require_numbers
 from colocam.inference.passes import Passes, PassRows
 from colocam.inference.remote import RemoteNetwork
-from colocam.segment.refine import refine
-from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
 from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, grey_frames
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
+from colocam.types import Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.progress import long_work, wait_for
 from colocam.video.frame_ring import black_image
 from colocam.video.resizing import resize_into
 
@@ -258,33 +254,6 @@ def find_candidates(
                 weighed = motion.push(to_8bit(output.maps), some.greys, some.cuts, partial(_each, pool))
             work = partial(observe, some, output, weighed, threshold_of(output.logits))
             yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
-
-
-def refine_windows(
-    observed: Generator[list[FrameObservation], None, None],
-    segmenter: Segmenter,
-    passed: Callable[[int], object],
-    stopping: tuple[Event, ...],
-) -> Iterator[list[FrameObservation]]:
-    """Stage 5, on demand: a segmenter's mask for each frame; ``observed`` has one window in each list.
-
-    The choice of masks goes on from one window of a shot to the next.
-    """
-    before: Float64Array | None = None
-    pool = ThreadPoolExecutor(1, "segmenter")
-    with closing(observed), ExitStack() as stack:
-        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        for window in observed:
-            images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
-            before = None if window[0].cut else before
-            masks = wait_for(long_work(pool.submit(refine, segmenter, images, levels, before)), *stopping)
-            passed(len(window))
-            for observation, refined in zip(window, masks, strict=True):
-                if refined is not None and len(observation.candidates.boxes):
-                    size, own = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
-                    observation.refined = scale_boxes(refined.box, size, own).astype(np.float64)
-                    observation.mask, before = refined.mask, refined.box
-            yield window
 
 
 def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], items: list[S], parts: int) -> list[T]:

@@ -111,17 +111,15 @@ def _masks(
     logits = found.logits.reshape(len(images), -1, cells, cells)
     inside = inside_square(images, segmenter.side) * cells / segmenter.side
     target = maps_in_squares(targets(levels), inside, cells)
-    centres = np.arange(cells) + 0.5
-    within = (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]  # the rest is padding
-    masks = (logits > 0) * _like(within, logits)[:, None]
+    masks = (logits > 0) * like(cells_inside(inside, cells), logits)[:, None]
     sizes = np.array([image.shape[1::-1] for image in images])
     quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
     if not np.isfinite(quality).all():
         raise ColocamError(f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged")
-    return logits, soft_iou(masks, _like(target, logits)), quality, extents(masks) * np.tile(sizes / inside, 2)[:, None]
+    return logits, soft_iou(masks, like(target, logits)), quality, extents(masks) * np.tile(sizes / inside, 2)[:, None]
 
 
-def _like(array: npt.NDArray[Any], example: Array) -> Array:
+def like(array: npt.NDArray[Any], example: Array) -> Array:
     """An array where ``example`` is."""
     if isinstance(example, np.ndarray):
         return array
@@ -135,6 +133,12 @@ def inside_square(images: Sequence[Image], side: int) -> npt.NDArray[np.int64]:
     sizes = np.array([image.shape[1::-1] for image in images])
     inside: npt.NDArray[np.int64] = np.rint(sizes * (side / sizes.max(1, keepdims=True))).astype(np.int64).clip(1)
     return inside
+
+
+def cells_inside(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
+    """(B, cells, cells) which cells of a square belong to its frame, which covers ``inside`` (B, 2), not padding."""
+    centres = np.arange(cells) + 0.5
+    return (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]
 
 
 def squares(images: Sequence[Image], inside: npt.NDArray[np.int64], side: int) -> Levels:
@@ -155,7 +159,7 @@ def _fit(image: Image, square: Levels, inside: tuple[int, int]) -> None:
 def maps_in_squares(levels: Levels, inside: Float64Array, cells: int) -> Levels:
     """Maps (B, h, w) on a grid of (cells, cells), stretched over its first ``inside`` (B, 2) cells; 0 elsewhere."""
     placed = np.zeros((len(levels), cells, cells), np.uint8)
-    parallel_map(_warp, levels, placed, (inside / levels.shape[:0:-1]).tolist())
+    parallel_map(warp, levels, placed, (inside / levels.shape[:0:-1]).tolist())
     return placed
 
 
@@ -169,17 +173,25 @@ def mask_in_frame(logits: Float32Array, size: tuple[int, int], inside: tuple[int
     """
     width, height = size
     full = np.empty((height, width), np.float32)
-    _warp(logits, full, (width / inside[0], height / inside[1]), cv2.BORDER_REPLICATE)
+    warp(logits, full, (width / inside[0], height / inside[1]), cv2.BORDER_REPLICATE)
     mask: npt.NDArray[np.bool_] = full > 0
     return mask
 
 
-def _warp(
-    source: cv2.typing.MatLike, out: cv2.typing.MatLike, scale: tuple[float, float], border: int = cv2.BORDER_CONSTANT
+def warp(
+    source: cv2.typing.MatLike,
+    out: cv2.typing.MatLike,
+    scale: tuple[float, float],
+    border: int = cv2.BORDER_CONSTANT,
+    begin: tuple[int, int] = (0, 0),
 ) -> None:
-    """Interpolate ``source`` at the pixels of ``out``, of which ``scale`` make one of the source along x and y."""
+    """Interpolate ``source`` at the pixels of ``out``, of which ``scale`` make one of the source along x and y.
+
+    ``out`` begins with the pixel ``begin`` (x, y) of the source in that scale.
+    """
     x, y = 1 / scale[0], 1 / scale[1]
-    back = np.array([[x, 0, (x - 1) / 2], [0, y, (y - 1) / 2]])  # centres of pixels are at half numbers
+    # centres of pixels are at half numbers
+    back = np.array([[x, 0, begin[0] * x + (x - 1) / 2], [0, y, begin[1] * y + (y - 1) / 2]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     cv2.warpAffine(source, back, out.shape[1::-1], out, flags, border)
 

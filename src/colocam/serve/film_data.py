@@ -25,6 +25,7 @@ from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table, take_rows
 from colocam.temporal.cuts import CutFinder, colour_histograms
+from colocam.temporal.presence import ABSENT
 from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
 from colocam.utils.files import atomic_path, publish, utf8
 from colocam.utils.locks import temporary_file
@@ -55,8 +56,6 @@ MAP_SIDE = 64
 """Side of the heat maps that the page shows; it enlarges them smoothly."""
 DOUBTFUL = 0.5
 """Doubt from which a frame counts as doubtful in the library."""
-ABSENT = 0.5
-"""Presence below which the model counts as finding no object in a frame."""
 QUEUE_SHARE = 0.2
 """Share of the frames in the queue of a video."""
 

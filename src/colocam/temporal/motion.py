@@ -32,8 +32,8 @@ SIDE = 224
 """Side of the grey frames: cars of 10 pixels need it."""
 CELL = 4
 """Pixels between the points where the residual is computed: OpenCV's preset FAST interpolates flow between them."""
-CAMERA = slice(2, None, 4), slice(2, None, 4)
-"""Which of these points the camera's motion is fitted to: 14 × 14."""
+CAMERA_CELL = 16
+"""Pixels between the points that the camera's motion is fitted to."""
 NEAR, TRIALS = 1.0, 50
 """Pixels that such a point may be off; trials of RANSAC."""
 EVERY = 4
@@ -42,13 +42,24 @@ AGREEMENT, INLIERS, CONTRAST = 0.7, 0.5, 1.25
 """Least medians of a window, see :class:`Witness`."""
 OWN_AGREEMENT = 0.5
 """Frames keep their maps where the agreement of the frame examined last is lower."""
+LEAST_PAST = 3
+"""Without look-ahead, frames that must have been examined since the cut."""
 LEAST_MOTION = 0.5
 """Least q, in pixels: less is noise."""
 FLOOR = 0.1
 """ε: what does not move at all keeps a share of its heat, √(ε / (1 + ε)) = 0.30."""
 
-POINTS: Float32Array = np.stack(np.meshgrid(*2 * [np.arange(CELL // 2, SIDE, CELL, dtype=np.float32)]), -1)
-"""(SIDE / CELL, SIDE / CELL, 2) x and y of the points where the residual is computed."""
+GRID: Float32Array = np.stack(np.meshgrid(*2 * [np.arange(SIDE, dtype=np.float32)]), -1)
+"""(SIDE, SIDE, 2) x and y of each pixel."""
+
+
+def _in_cells(values: Float32Array, cell: int) -> Float32Array:
+    """The values (SIDE, SIDE, 2) at one point of each cell, (SIDE / cell, SIDE / cell, 2)."""
+    return values[cell // 2 :: cell, cell // 2 :: cell]
+
+
+POINTS = _in_cells(GRID, CELL)
+"""(m, m, 2) x and y of the points where the residual is computed, m = SIDE / CELL."""
 _own = local()
 
 
@@ -108,14 +119,14 @@ def _flow(grey: Grey, other: Grey) -> Flow:
 
 def residual_motion(grey: Grey, other: Grey) -> Moved:
     """What moves otherwise than the camera from one frame to another, in coordinates of the first."""
-    flow = _flow(grey, other)[CELL // 2 :: CELL, CELL // 2 :: CELL]
-    at = POINTS + flow
-    pairs = POINTS[CAMERA].reshape(-1, 2), at[CAMERA].reshape(-1, 2)
-    camera, near = cv2.findHomography(*pairs, cv2.RANSAC, NEAR, maxIters=TRIALS)
+    whole = _flow(grey, other)
+    flow = _in_cells(whole, CELL)
+    came, went = (_in_cells(one, CAMERA_CELL).reshape(-1, 2) for one in (GRID, whole))
+    camera, near = cv2.findHomography(came, came + went, cv2.RANSAC, NEAR, maxIters=TRIALS)
     if camera is None:
         return Moved(flow, _length(flow), 0.0)
     expected = cv2.perspectiveTransform(POINTS.reshape(1, -1, 2), camera).reshape(POINTS.shape)
-    return Moved(flow, _length(at - expected), float(near.mean()))
+    return Moved(flow, _length(POINTS + flow - expected), float(near.mean()))
 
 
 def agreement(moved: Moved, grey: Grey, other: Grey) -> float:
@@ -217,7 +228,8 @@ class WeighByPast:
                 continue
             if at in found:
                 self._witnesses.append(found[at][1])
-            if self._witnesses[-1].agreement >= OWN_AGREEMENT and believed(self._witnesses):
+            enough = len(self._witnesses) >= LEAST_PAST and self._witnesses[-1].agreement >= OWN_AGREEMENT
+            if enough and believed(self._witnesses):
                 good.append(at)
 
         def weighed(at: int) -> Levels:
@@ -251,6 +263,6 @@ def _mean_motion(level: Levels, residual: Float32Array) -> float:
 
 
 def _length(vectors: Float32Array) -> Float32Array:
-    """(…) Euclidean length of vectors (…, 2)."""
-    length: Float32Array = np.sqrt((vectors * vectors).sum(-1))
+    """(…) Euclidean length of vectors (…, 2), at most the side of the frames: a bad homography has poles."""
+    length: Float32Array = np.fmin(np.hypot(vectors[..., 0], vectors[..., 1]), SIDE)
     return length

@@ -31,6 +31,8 @@ SHARE = 0.5
 """Share of a frame's evidence that is independent of its neighbours."""
 LIMIT = 12.0
 """Bound of the evidence, in log-odds."""
+ABSENT = 0.5
+"""Presence below which a frame is believed to be empty, where nobody says another value."""
 LEAST_FOREGROUND = exp(-LIMIT) / 2
 """A smaller foreground is beyond the bound anyhow."""
 
@@ -102,6 +104,11 @@ def _logistic(x: Float64Array, positive: npt.NDArray[np.bool_]) -> tuple[float, 
         if np.abs(step).max() < 1e-10:
             break
     return float(values[0]), float(values[1])
+
+
+def absent_below(asked: float | None) -> float:
+    """The presence below which a frame is believed to be empty: as asked, or :data:`ABSENT`."""
+    return ABSENT if asked is None else asked
 
 
 def later_odds(evidence: list[float]) -> float:

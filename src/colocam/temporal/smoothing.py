@@ -22,7 +22,7 @@ from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import best_pairs, iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import Calibration, Presence
-from colocam.types import Float32Array, Float64Array, Levels, VideoFrame
+from colocam.types import Float32Array, Float64Array, Levels, ObjectMask, VideoFrame
 
 MEMORY = 50
 """Frames after which a vote for a class counts 1/e: in a long shot one object may leave and another appear."""
@@ -82,6 +82,7 @@ class FrameObservation:
         presence: probability that the tagged object is in the frame.
         refined: (4,) box of the mask that a segmenter gave, in map pixels; it then is the only box to choose.
         mask: (H, W) that mask, in pixels of the frame.
+        masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
     """
 
     frame: VideoFrame
@@ -101,6 +102,7 @@ class FrameObservation:
     presence: float = 1.0
     refined: Float64Array | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
+    masks: Sequence[ObjectMask] = field(default=(), repr=False)
 
     @property
     def choices(self) -> Candidates:

@@ -37,7 +37,7 @@ from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels
 from colocam.utils.files import explain_os_errors, parse_json, read_array, write_json
-from colocam.utils.progress import progress, raise_if_stopped
+from colocam.utils.progress import progress, raise_if_stopped, say
 from colocam.utils.tensors import explain_damage, load_checkpoint
 
 SIDE = 112
@@ -109,7 +109,7 @@ def best_model(
     net = LocalizerNet(classifier, settings.decoder, map_size=frames.map_size, crop_head=crop_head)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
-        threshold = state["threshold"]
+        threshold, color_mean = state["threshold"], state.get("color_mean", settings.most_color_mean)
     card = Card(
         method=method,
         tags=run.catalogue.tags,
@@ -119,7 +119,8 @@ def best_model(
         backbone=classifier.encoder.backbone,
         decoder=settings.decoder,
         presence=presence,
-        color_mean=settings.color_mean,
+        color_mean=color_mean,
+        color_growth=state.get("color_growth"),
         focus=settings.focus,
         chooser=settings.chooser,
         class_size=run.config.classifier.size,
@@ -139,7 +140,20 @@ def model_mapper(model: Model) -> Mapper:
 def _labels_of_round(
     run: Run, classifier: Classifier, method: str, clips: Sequence[CachedClip], folder: Path
 ) -> CamStore:
-    return own_labels(best_model(run, classifier, method, folder), clips, folder, run.device)
+    model = best_model(run, classifier, method, folder)
+    say_color_mean(run, f"{method}, {folder.name.replace('-', ' ')}", model.card)
+    return own_labels(model, clips, folder, run.device)
+
+
+def say_color_mean(run: Run, phase: str, card: Card) -> None:
+    """Print what ``localizer.color_mean: auto`` decided, and why."""
+    if run.config.stage2(card.method).color_mean != "auto":
+        return
+    if card.color_growth is None:
+        why = "chosen with the boxes of validation videos"
+    else:
+        why = f"with it, boxes of held-out videos have {100 * card.color_growth:.0f} % of their size without it"
+    say(f"{phase}: colour mean {card.color_mean} ({why}), threshold {card.threshold:.3g}")
 
 
 def open_teacher(folder: Path, tags: Sequence[str]) -> Model:

@@ -146,11 +146,12 @@ def localizer_task(
 
     def mapper() -> Mapper:
         return decoder_mapper(
-            net, settings.color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
+            net, settings.most_color_mean, focus=settings.focus, chooser=settings.chooser, threshold=settings.threshold
         )
 
     def validate(epoch: int) -> Validation:
-        return validator.localizer(mapper(), epoch)
+        plain = mapper()._replace(color_mean="off", threshold=settings.threshold_with("off"))
+        return validator.localizer(mapper(), epoch, plain if settings.color_mean == "auto" else None)
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     return Task(phase or method, net.decoder, groups, settings, plan, load, terms, validate, mapper)

@@ -20,17 +20,18 @@ from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
+from colocam.training.expectations import few_videos, near_chance
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.journal import Journal
 from colocam.training.loop import AfterEpoch
-from colocam.training.rounds import best_model, open_teacher, train_method
+from colocam.training.rounds import best_model, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
 from colocam.utils.device import is_first
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
-from colocam.utils.progress import graceful_stop
+from colocam.utils.progress import graceful_stop, say
 
 
 def train(
@@ -126,6 +127,8 @@ def _check(
             open_teacher(teacher, catalogue.tags)
         decoder, map_size = config.stage2(method).decoder, config.frames.map_size
         check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
+    if warning := few_videos(catalogue, config):
+        say(warning)
     return catalogue, truth
 
 
@@ -154,6 +157,8 @@ def _train(run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: Af
     (source,) = first(lambda: run.sources(run.config.cam))
     cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
+    if is_first() and (warning := near_chance(validator.accuracy(classifier), len(tags), run.config)):
+        say(warning)
     presence = validator.presence(classifier)
     for method in run.config.methods:
         train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)
@@ -191,3 +196,4 @@ def _save_model(
     if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
     save_model(run.model_folder(method), model)
+    say_color_mean(run, method, model.card)

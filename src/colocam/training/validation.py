@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from colocam.boxes import to_8bit
 from colocam.boxes.candidates import find_chooser
+from colocam.boxes.extract import largest_boxes
 from colocam.boxes.quantize import otsu_levels, tags_only_threshold
 from colocam.cams import extract, min_max
 from colocam.config.schema import Frames as FrameSizes
@@ -20,8 +22,9 @@ from colocam.evaluation.metrics.protocols import chooser_threshold
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.models import Classifier
 from colocam.temporal.presence import Calibration, calibrate
+from colocam.training.journal import Value
 from colocam.training.loop import Validation
-from colocam.types import Levels
+from colocam.types import Float64Array, Levels
 
 THRESHOLDS = np.arange(250) / 250
 """τ = 0, 0.004, … as published for validation during training."""
@@ -64,18 +67,41 @@ class Validator:
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
 
     @torch.inference_mode()
-    def localizer(self, mapper: Mapper, epoch: int) -> Validation:
+    def accuracy(self, classifier: Classifier) -> float:
+        """Share of the frames whose class is right, mean over the classes that occur, 0–1."""
+        found = [classifier.logits(frames).argmax(1) == classes for frames, classes in self._batches()]
+        right, classes = torch.cat(found).double().cpu(), self.samples.classes
+        return float(torch.stack([right[classes == tag].mean() for tag in set(classes.tolist())]).mean())
+
+    @torch.inference_mode()
+    def localizer(self, mapper: Mapper, epoch: int, plain: Mapper | None = None) -> Validation:
         """Score of a decoder: ``best``, its CorLoc with boxes, else the epoch, so that the last epoch is kept.
 
         Without boxes, no measure of tags and maps chooses better than the last epoch (docs/method/tags-only.md). The
         value ``threshold`` is chosen for the best CorLoc with boxes, else it is the method's own, or from the maps.
+        Where ``plain`` is given, the same maps without colour mean, the value ``color_mean`` is that of the one whose
+        CorLoc is higher, or without boxes the one that :func:`color_growth` decides for.
         """
+        found, told = self._measure(mapper), dict[str, Value]()
+        if plain is not None:
+            without = self._measure(plain)
+            if found.corloc is None or without.corloc is None:
+                growth = color_growth(found.maps, without.maps, without.threshold)
+                worse, told["color_growth"] = growth < 1, growth
+            else:
+                worse = without.corloc > found.corloc
+            found = without if worse else found
+            told["color_mean"] = found.mapper.color_mean
+        told["threshold"] = found.threshold
+        if found.corloc is None:
+            return Validation({"best": float(epoch)}, told)
+        return Validation({"best": found.corloc}, told | {"corloc": found.corloc})
+
+    def _measure(self, mapper: Mapper) -> "_Measured":
         maps = self._maps(mapper)
-        if self.boxes is None:
-            threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
-            return Validation({"best": float(epoch)}, {"threshold": threshold})
-        threshold, corloc = self._choose(maps, self.boxes, mapper.chooser)
-        return Validation({"best": corloc}, {"threshold": threshold, "corloc": corloc})
+        if self.boxes is not None:
+            return _Measured(mapper, maps, *self._choose(maps, self.boxes, mapper.chooser))
+        return _Measured(mapper, maps, tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold)
 
     @torch.inference_mode()
     def presence(self, classifier: Classifier) -> Calibration | None:
@@ -102,6 +128,42 @@ class Validator:
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         return self.samples.batches(self.sizes.crop, self.device)
+
+
+class _Measured(NamedTuple):
+    """The maps of a decoder on the validation frames, τ, and with boxes its CorLoc in percent."""
+
+    mapper: Mapper
+    maps: Levels
+    threshold: float
+    corloc: float | None = None
+
+
+def color_growth(completed: Levels, plain: Levels, threshold: float) -> float:
+    """Size of the boxes of maps with colour mean relative to those without it, without labels.
+
+    With a and b the areas of a frame's two boxes (largest contour at the same τ) and g the mean of (a − b) / (a + b),
+    it is (1 + g) / (1 − g): a / b, if that were the same in all frames. Frames weigh by the maximum of their map, so
+    that those in which the decoder sees no object say little. At least 1: colours complete the decoder's maps. Less:
+    the object shares its colours with the background, and the colour mean leaves only its most distinct part above τ.
+
+    Args:
+        completed: (N, H, W) maps with colour mean.
+        plain: (N, H, W) the same without.
+        threshold: τ of both.
+    """
+    with_colors, without = (_areas(maps, threshold) for maps in (completed, plain))
+    weights = plain.max((1, 2), initial=0).astype(np.float64)
+    change = (with_colors - without) / np.maximum(with_colors + without, 1.0)
+    mean = float(weights @ change) / max(float(weights.sum()), 1.0)
+    return (1 + mean) / max(1 - mean, 1e-6)
+
+
+def _areas(maps: Levels, threshold: float) -> Float64Array:
+    """(N,) area of each map's box, in pixels."""
+    boxes = largest_boxes(maps, threshold)[0].astype(np.float64)
+    areas: Float64Array = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    return areas
 
 
 def background_peaks(cams: Tensor) -> tuple[Tensor, Tensor]:

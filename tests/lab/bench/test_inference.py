@@ -79,7 +79,7 @@ def test_a_run_has_the_structure_of_its_preset(preset, tmp_path, monkeypatch):
     settings, frames = config.localizer, config.frames
     assert (card.size, card.map_size, card.class_size) == (frames.crop, frames.map_size, config.classifier.size)
     found = (card.color_mean, card.focus, card.chooser, card.crop_head, card.decoder)
-    assert found == (settings.color_mean, settings.focus, settings.chooser, settings.crop_head, settings.decoder)
+    assert found == (settings.most_color_mean, settings.focus, settings.chooser, settings.crop_head, settings.decoder)
     assert card.normalise == (config.classifier.fit == "logistic")
     assert card.presence is not None
 

@@ -19,11 +19,13 @@ from colocam.evaluation.metrics.hits import hits_of_overlaps
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels.corrections import Correction
 from colocam.labels.imported import LeftOut
+from colocam.maps.foreground import foreground_of
 from colocam.maps.mapper import map_batches
+from colocam.models import foreground
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.temporal.path import boxes_of_shots
-from colocam.temporal.presence import LIMIT, Calibration, calibrate
+from colocam.temporal.presence import LEAST_FOREGROUND, LIMIT, Calibration, calibrate, with_foreground
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames, video_weights
 from colocam.training.rounds import model_mapper
 from colocam.types import Float64Array, Levels
@@ -104,16 +106,22 @@ def _best(curve: Float64Array) -> float:
 
 
 def calibrate_presence(
-    calibration: Calibration | None, peaks: Float64Array, present: npt.NDArray[np.bool_], weights: Float64Array
+    calibration: Calibration | None,
+    peaks: Float64Array,
+    foreground: Float64Array,
+    present: npt.NDArray[np.bool_],
+    weights: Float64Array,
 ) -> Calibration | None:
     """Scale and shift the evidence so far, x = slope · peak + offset, to α x + β.
 
-    α and β minimise Σ ω_i CE(α x_i + β, present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where frames with and
-    without the object have the same sum of weights. Without frames of both kinds the calibration stays as it is.
+    α and β minimise Σ ω_i CE(e(α x_i + β, f_i), present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where e is
+    :func:`colocam.temporal.presence.with_foreground`, and frames with and without the object have the same sum of
+    weights. Without frames of both kinds the calibration stays as it is.
 
     Args:
         calibration: so far; None: there is none.
         peaks: (N,) peak of the CAM of each frame's class.
+        foreground: (N,) f of each frame, 0–1.
         present: (N,) whether the frame shows the object.
         weights: (N,) of the frames.
     """
@@ -125,25 +133,37 @@ def calibrate_presence(
     share = np.where(present, weights / weights[present].sum(), weights / weights[~present].sum())
     share *= min(weights[present].sum(), weights[~present].sum())
     design, start = np.stack([x, np.ones(len(x))], axis=1), np.array([1.0, 0.0])
-    values = start.copy()
-    for _ in range(100):
-        p = 1 / (1 + np.exp(-(design @ values)))
-        gradient = design.T @ (share * (p - present)) + PRESENCE_PRIOR * (values - start)
-        curvature = (design * (share * p * (1 - p))[:, None]).T @ design + PRESENCE_PRIOR * np.eye(2)
+    values, nothing = start.copy(), (1 - foreground) / np.maximum(foreground, LEAST_FOREGROUND)
+
+    def cost(at: Float64Array) -> float:
+        odds = -np.log(np.exp(-(design @ at)) + nothing)
+        return float(
+            share @ np.logaddexp(0, np.where(present, -odds, odds)) + PRESENCE_PRIOR / 2 * sum((at - start) ** 2)
+        )
+
+    for _ in range(100):  # Gauss and Newton's method
+        against = np.exp(-(design @ values))
+        p, slopes = 1 / (1 + against + nothing), against / (against + nothing)
+        gradient = design.T @ (share * (p - present) * slopes) + PRESENCE_PRIOR * (values - start)
+        curvature = (design * (share * p * (1 - p) * slopes**2)[:, None]).T @ design + PRESENCE_PRIOR * np.eye(2)
         step = np.linalg.solve(curvature, gradient)
         step /= max(1.0, float(np.abs(step).max()))
-        values -= step
+        while np.abs(step).max() >= 1e-10 and cost(values - step) > cost(values):
+            step /= 2
+        values = values - step
         if np.abs(step).max() < 1e-10:
             break
     scale, shift = max(float(values[0]), 0.0), float(values[1])
     return Calibration(scale * calibration.slope, scale * calibration.offset + shift)
 
 
-def presence_loss(calibration: Calibration | None, peaks: Float64Array, present: npt.NDArray[np.bool_]) -> float:
+def presence_loss(
+    calibration: Calibration | None, peaks: Float64Array, foreground: Float64Array, present: npt.NDArray[np.bool_]
+) -> float:
     """Mean cross-entropy of presence, with and without the object with the same weight; NaN without frames of both."""
     if calibration is None or not present.any() or present.all():
         return float("nan")
-    evidence = calibration.evidence(peaks)
+    evidence = with_foreground(calibration.evidence(peaks), foreground)
     losses = np.logaddexp(0, np.where(present, -evidence, evidence))
     return float((losses[present].mean() + losses[~present].mean()) / 2)
 
@@ -154,30 +174,35 @@ class Observation(NamedTuple):
     Attributes:
         levels: (N, M, M) 8-bit maps.
         peaks: (N,) peak of each frame's class.
+        foreground: (N,) of the decoder's map, 0–1 (:mod:`colocam.maps.foreground`).
         right: (N, T) how right the box is at each threshold (:func:`right_at`); 0 where the frame shows no object.
     """
 
     levels: Levels
     peaks: Float64Array
+    foreground: Float64Array
     right: Float64Array
 
     def part(self, chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> "Observation":
         """Some of the frames (N,)."""
-        return Observation(self.levels[chosen], self.peaks[chosen], self.right[chosen])
+        return Observation(self.levels[chosen], self.peaks[chosen], self.foreground[chosen], self.right[chosen])
 
 
 @torch.inference_mode()
 def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: torch.device) -> Observation:
-    """Maps of corrected frames, post-processed together with other frames of their clips, and peaks."""
+    """Maps of corrected frames, post-processed together with other frames of their clips, peaks and foreground."""
     net, card = model.net.to(device).eval(), model.card
     samples, rows = frames.with_context()
     levels = np.concatenate(list(map_batches(model_mapper(model), samples, sizes.crop, device)))[rows]
-    peaks = []
+    signs = []
     for images, classes in frames.samples.batches(sizes.crop, device):
-        peaks.append(net(images).peaks.gather(1, classes[:, None])[:, 0].double().cpu().numpy())
+        found = net(images)
+        peaks = found.peaks.gather(1, classes[:, None])[:, 0]
+        signs.append(torch.stack([peaks.double(), foreground_of(foreground(found.map_logits)).double()]).cpu().numpy())
     right, present = np.zeros((len(frames), len(GRID))), frames.present
     right[present] = right_at(levels[present], [boxes for boxes in frames.boxes if len(boxes)], card.chooser)
-    return Observation(levels, np.concatenate(peaks), right)
+    peaks_and_foreground = np.concatenate(signs, axis=1)
+    return Observation(levels, peaks_and_foreground[0], peaks_and_foreground[1], right)
 
 
 def learnt_card(
@@ -193,7 +218,7 @@ def learnt_card(
         changes = {"threshold": chosen, "threshold_from": "corrections", "class_thresholds": each_class}
     if presence:
         before = None if card.presence is None else Calibration(*card.presence)
-        found = calibrate_presence(before, seen.peaks, with_box, weights)
+        found = calibrate_presence(before, seen.peaks, seen.foreground, with_box, weights)
         changes["presence"] = None if found is None else tuple(found)
     return card.model_copy(update=changes)
 
@@ -217,7 +242,7 @@ def agreement(card: Card, seen: Observation, frames: CorrectedFrames) -> Agreeme
     """Compare the boxes and the presence of a model with corrections."""
     with_box = frames.present
     calibration = None if card.presence is None else Calibration(*card.presence)
-    loss = presence_loss(calibration, seen.peaks, with_box)
+    loss = presence_loss(calibration, seen.peaks, seen.foreground, with_box)
     if not with_box.any():
         return Agreement(float("nan"), float("nan"), loss)
     overlaps = box_overlaps(card, seen.levels[with_box], frames.part(with_box))

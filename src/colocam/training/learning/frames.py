@@ -139,7 +139,7 @@ def corrected_frames(
     finder = _Finder(run)
     for one in corrections:
         if one.tag and one.tag not in tags:
-            left_out[f"correction of {one.video!r}: class {one.tag!r} is unknown to the model"] += 1
+            left_out[f"class {one.tag!r} is unknown to the model: its corrections serve as labels only"] += 1
         elif (place := finder.find(one)) is None:
             left_out[f"correction of {one.video!r}: no video of the run, and no file at {one.path or 'its path'}"] += 1
         else:

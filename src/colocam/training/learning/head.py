@@ -21,11 +21,13 @@ def class_head(net: LocalizerNet) -> nn.Linear:
 
 
 @torch.no_grad()
-def head_features(net: LocalizerNet, samples: Samples, size: int, device: torch.device) -> Tensor:
-    """(N, C) input of the head that names the class, float64."""
+def head_features(
+    net: LocalizerNet, samples: Samples, size: int, device: torch.device, *, whole: bool = False
+) -> Tensor:
+    """(N, C) input of the head that names the class, float64; with ``whole`` of the head of whole frames."""
     parts, classifier = [], net.classifier
     for frames, classes in samples.batches(size, device):
-        if net.crop_head is None:
+        if whole or net.crop_head is None:
             features = classifier.pooled(classifier.encoder(classifier.class_frames(frames))[-1])
         else:
             features = net.crop_features(frames, expanded(net.boxes(*net.maps(frames), classes)))

@@ -1,7 +1,8 @@
 """Learn from corrections: a trained run and what people said about frames → a new run folder.
 
 The parts, in the order of their cost: the threshold, also of each class; presence; the head of the classifier, where
-classes were corrected; the decoder. What does not agree better with the videos that are held out is not kept.
+classes were corrected, with one more output for a class that the model does not know; the decoder. What does not agree
+better with the videos that are held out is not kept.
 """
 
 import math
@@ -13,18 +14,20 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from colocam.data.frame_cache import CachedClip
-from colocam.data.samples import spread_samples
+from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
-from colocam.labels.corrections import read_corrections
+from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.imported import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.journal import Journal
 from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe
+from colocam.training.learning.classes import fit_classes, frames_and_classes, grown_model
 from colocam.training.learning.decoder import learning_task
-from colocam.training.learning.frames import CorrectedFrames, corrected_frames
+from colocam.training.learning.frames import CorrectedFrames
 from colocam.training.learning.head import REPLAYED, class_head, head_features, refit_head
 from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import fit
@@ -47,7 +50,7 @@ class Learning:
         threshold: choose τ by corrected boxes.
         per_class: choose τ for each class, as far as it has boxes.
         presence: calibrate presence by frames with and without the object.
-        head: refit the head that names the class, if classes were corrected.
+        head: refit the head that names the class, if classes were corrected, and add classes that it does not know.
         seeds: fine-tune the decoder with corrected boxes as seeds.
         projection: fine-tune the decoder by the projections of corrected boxes.
         replay: also learn from other frames. After one round: ordinary sequences and clip-mates of corrected frames.
@@ -114,11 +117,11 @@ def learn(
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with graceful_stop(), temporary_folder(out.parent) as folder:
-            frames = corrected_frames(opened, read_corrections(*files), left_out, read_history(opened.folder))
-            lesson = Lesson(opened, frames, folder)
-            model = _learn(lesson, how)
-            learnt = Learnt(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out)
-            write_run(opened, model, learnt, frames, files, folder)
+            lesson, start = _with_classes(opened, read_corrections(*files), left_out, folder, how)
+            frames, model = lesson.frames, _learn(lesson, start, how)
+            new = lesson.run.catalogue.tags[len(opened.catalogue.tags) :]
+            learnt = Learnt(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out, new)
+            write_run(lesson.run, model, learnt, frames, files, folder)
             if out.is_dir():
                 out.rmdir()
             folder.rename(out)
@@ -154,11 +157,19 @@ class Lesson:
         return Candidate(model, observe(model, self.frames, self.run.config.frames, self.run.device))
 
     def keep(
-        self, name: str, old: Candidate, new: Candidate, *, presence: bool = False, labels: bool = False
+        self,
+        name: str,
+        old: Candidate,
+        new: Candidate,
+        *,
+        presence: bool = False,
+        labels: bool = False,
+        classes: bool = False,
     ) -> Candidate:
         """The new candidate, unless it agrees less than the old one with the held-out corrections.
 
-        Presence must be measured, unless nothing is held out: without a calibration so far, against one half.
+        Presence must be measured, unless nothing is held out: without a calibration so far, against one half. New
+        classes compete with the others, so of them the number of right classes counts, not how sure the head is.
         """
         before, after = self.agreement(old), self.agreement(new)
         worse = after.iou < before.iou
@@ -167,6 +178,8 @@ class Lesson:
             worse = bool(self.frames.held_out.any()) and not after.presence_loss <= least
         if labels:
             worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
+        if classes:
+            worse = worse or self._wrong_classes(new.model) > self._wrong_classes(old.model)
         self.note(name, new, kept=not worse)
         return old if worse else new
 
@@ -183,20 +196,61 @@ class Lesson:
 
     def _class_loss(self, model: Model) -> float:
         """Cross-entropy of the classes of held-out frames with an object."""
+        logits, classes = self._class_logits(model)
+        return float(F.cross_entropy(logits, classes)) if len(classes) else 0.0
+
+    def _wrong_classes(self, model: Model) -> int:
+        """Held-out frames with an object for which the head names another class."""
+        logits, classes = self._class_logits(model)
+        return int((logits.argmax(1) != classes).sum())
+
+    def _class_logits(self, model: Model) -> tuple[Tensor, Tensor]:
+        """(n, K) of held-out frames with an object, and their classes (n,)."""
         part = self.frames.part(self.frames.held_out & self.frames.present)
-        if not len(part):
-            return 0.0
         size, device = self.run.config.frames.crop, self.run.device
         net = model.net.to(device).eval()
         head, features = class_head(net), head_features(net, part.samples, size, device)
-        logits = features @ head.weight.double().T + head.bias.double()
-        return float(F.cross_entropy(logits, part.samples.classes.to(device)))
+        return features.to(device) @ head.weight.double().T + head.bias.double(), part.samples.classes.to(device)
 
 
-def _learn(lesson: Lesson, how: Learning) -> Model:
-    """The model that agrees best with the held-out corrections."""
-    best = lesson.look(load_model(lesson.run.folder))
+def _with_classes(
+    run: Run, corrections: Sequence[Correction], left_out: LeftOut, folder: Path, how: Learning
+) -> tuple[Lesson, Candidate]:
+    """The lesson and the model to start it from, with an output for each new class that can be learnt."""
+    model, history, refused = load_model(run.folder), read_history(run.folder), LeftOut()
+    grown, frames = frames_and_classes(run, corrections, refused, history, new=how.head)
+    lesson, known = Lesson(grown, frames, folder), len(run.catalogue.tags)
+    best = lesson.look(grown_model(model, grown.catalogue.tags))
     lesson.note("before", best, kept=True)
+    if len(grown.catalogue.tags) > known:
+        new = lesson.look(with_classes(lesson, best.model, known))
+        if lesson.keep("classes", best, new, classes=True) is best:
+            names = ", ".join(grown.catalogue.tags[known:])
+            left_out[f"a head with the class {names} agrees less with held-out corrections: not kept"] += 1
+            return _with_classes(run, corrections, left_out, folder, replace(how, head=False))
+        best = new
+    left_out.update(refused)
+    return lesson, best
+
+
+def with_classes(lesson: Lesson, model: Model, first: int) -> Model:
+    """The model with heads that know the classes from index ``first`` on."""
+    run, taught = lesson.run, lesson.taught
+    net = deepcopy(model.net).to(run.device).eval()
+    corrected, replayed = taught.part(taught.present).samples, _replayed(lesson)
+    fit_classes(net, first, corrected, replayed, run.config.frames.crop, run.device)
+    return Model(net, model.card)
+
+
+def _replayed(lesson: Lesson) -> Samples:
+    """Frames of training clips whose tag no person corrected."""
+    wrong = {clip.clip for clip, _ in lesson.frames.part(lesson.frames.changed).samples.where()}
+    training = [clip for clip in lesson.run.clips("train") if clip.clip not in wrong]
+    return spread_samples(training, lesson.run.catalogue.tags, REPLAYED)
+
+
+def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Model:
+    """The model that agrees best with the held-out corrections; ``best``: the one to start from."""
     if how.head and lesson.taught.changed.any():
         best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), labels=True)
     if how.threshold:
@@ -241,12 +295,9 @@ def with_card(
 
 def with_head(lesson: Lesson, model: Model) -> Model:
     """The model with a head that was refitted to corrected classes."""
-    run, frames, taught = lesson.run, lesson.frames, lesson.taught
-    wrong = {clip.clip for clip, _ in frames.part(frames.changed).samples.where()}
-    training = [clip for clip in run.clips("train") if clip.clip not in wrong]  # whose tag a person corrected
-    replayed = spread_samples(training, run.catalogue.tags, REPLAYED)
+    run, taught = lesson.run, lesson.taught
     net = deepcopy(model.net).to(run.device).eval()
-    refit_head(net, taught.part(taught.present).samples, replayed, run.config.frames.crop, run.device)
+    refit_head(net, taught.part(taught.present).samples, _replayed(lesson), run.config.frames.crop, run.device)
     return Model(net, model.card)
 
 

@@ -41,6 +41,7 @@ class Learnt:
         frames: corrected frames that were used.
         held_out: how many of them belong to held-out videos.
         left_out: corrections that were left out, and why.
+        classes: that the model did not know before.
     """
 
     folder: Path
@@ -48,6 +49,7 @@ class Learnt:
     frames: int
     held_out: int
     left_out: LeftOut
+    classes: tuple[str, ...] = ()
 
     @property
     def kept(self) -> list[str]:
@@ -58,6 +60,8 @@ class Learnt:
         """The report as lines."""
         lines = self.left_out.lines()
         lines.append(f"{self.frames - self.held_out} corrected frames to learn from, {self.held_out} held out")
+        if self.classes:
+            lines.append(f"learnt new classes ({', '.join(self.classes)}), each as one more output of the classifier")
         if not self.held_out:
             lines.append("warning: no corrected video is held out, so nothing says whether the new model is better")
         for stage in self.stages:
@@ -98,11 +102,14 @@ def write_run(
     for name in ("data.json", "environment.json"):
         if (run.folder / name).is_file():
             shutil.copyfile(run.folder / name, folder / name)
+    if learnt.classes:
+        data = parse_json((folder / "data.json").read_text(encoding="utf-8"))
+        write_json(folder / "data.json", {**data, "tags": list(run.catalogue.tags)})
     (folder / "classifier").mkdir()
     for file in (run.folder / "classifier").iterdir():
         if file.is_file() and not file.name.startswith("."):
             link(file, folder / "classifier" / file.name)
-    if "head" in learnt.kept and model.net.crop_head is None:
+    if learnt.classes or ("head" in learnt.kept and model.net.crop_head is None):
         for name in ("best", "cam"):
             (folder / "classifier" / f"{name}.json").unlink(missing_ok=True)
         save_checkpoint(folder / "classifier", "best", model.net.classifier.state_dict(), {"epoch": 0, "step": 0})

@@ -1,0 +1,76 @@
+"""Stage 5 of the way from frames to boxes, on demand: the masks of a segmenter, window by window."""
+
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from threading import Event
+
+import numpy as np
+
+from colocam.boxes.candidates import Candidates
+from colocam.boxes.extract import scale_boxes
+from colocam.segment.objects import find_objects
+from colocam.segment.refine import refine
+from colocam.segment.segmenter import Segmenter
+from colocam.temporal.smoothing import FrameObservation
+from colocam.types import Float64Array
+from colocam.utils.progress import long_work, wait_for
+
+Window = list[FrameObservation]
+
+
+def refine_windows(
+    observed: Generator[Window, None, None],
+    refined: Callable[[Window], object],
+    passed: Callable[[int], object],
+    stopping: tuple[Event, ...],
+) -> Iterator[Window]:
+    """Give the frames of each window their masks by ``refined``, in a thread of its own and in order."""
+    pool = ThreadPoolExecutor(1, "segmenter")
+    with closing(observed), ExitStack() as stack:
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        for window in observed:
+            wait_for(long_work(pool.submit(refined, window)), *stopping)
+            passed(len(window))
+            yield window
+
+
+class OneMask:
+    """A mask for each frame; the choice of masks goes on from one window of a shot to the next."""
+
+    def __init__(self, segmenter: Segmenter) -> None:
+        self._segmenter = segmenter
+        self._before: Float64Array | None = None
+
+    def __call__(self, window: Window) -> None:
+        """Set ``refined`` and ``mask``."""
+        images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
+        before = None if window[0].cut else self._before
+        for observation, found in zip(window, refine(self._segmenter, images, levels, before), strict=True):
+            if found is not None and len(observation.candidates.boxes):
+                observation.refined = _in_map(found.box, observation)
+                observation.mask, before = found.mask, found.box
+        self._before = before
+
+
+class SeveralMasks:
+    """A mask for each object of a frame; where there is none, the blobs of the map remain its candidates."""
+
+    def __init__(self, segmenter: Segmenter) -> None:
+        self._segmenter = segmenter
+
+    def __call__(self, window: Window) -> None:
+        """Set ``candidates`` and ``masks``."""
+        images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
+        for observation, objects in zip(window, find_objects(self._segmenter, images, levels), strict=True):
+            if objects:
+                boxes = _in_map(np.array([one.box for one in objects]), observation)
+                scores = np.array([one.score for one in objects])
+                observation.candidates = Candidates(boxes, scores, np.zeros(len(boxes)))
+                observation.masks = objects
+
+
+def _in_map(boxes: Float64Array, observation: FrameObservation) -> Float64Array:
+    """Boxes (…, 4) in pixels of the frame, in pixels of its map."""
+    size, own = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
+    return scale_boxes(boxes, size, own).astype(np.float64)

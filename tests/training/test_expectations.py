@@ -1,0 +1,71 @@
+"""What training says of too few videos, and of a class that is not learnt."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from colocam.config import load_config
+from colocam.data.catalogue import Catalogue
+from colocam.training import expectations
+from colocam.training.expectations import Expected, few_videos, near_chance
+from colocam.training.validation import Validator
+from colocam.types import Clip
+
+CPU, PRETRAINED = load_config("cpu"), load_config("resnet50")
+
+
+def catalogue(**videos):
+    """``owl=3``: three videos of two clips each to learn from, the first for validation, and 20 for the test."""
+    clips = [
+        Clip(f"{tag}/{number}-{part}", tag, "val" if number == 0 else "train", Path(), video=f"{tag}/{number}")
+        for tag, count in videos.items()
+        for number in range(count)
+        for part in range(2)
+    ]
+    clips += [Clip(f"{tag}/t{n}", tag, "test", Path(), video=f"{tag}/t{n}") for tag in videos for n in range(20)]
+    return Catalogue(tuple(clips), tuple(sorted(videos)))
+
+
+def test_classes_with_few_videos_are_named():
+    assert few_videos(catalogue(owl=10, cat=12), CPU) is None
+    told = few_videos(catalogue(owl=3, cat=12, fox=9), CPU)
+    assert told.startswith("warning: 2 of 3 tags have fewer than 10 videos (owl 3, fox 9): expect many wrong classes")
+    assert "--preset resnet50" in told
+    assert "preset" not in few_videos(catalogue(owl=3, cat=12), PRETRAINED)
+    many = few_videos(catalogue(**{f"tag{n}": 2 for n in range(8)}), CPU)
+    assert "tag4 2 and 3 more)" in many
+
+
+def test_measured_points_are_quoted(monkeypatch):
+    monkeypatch.setattr(expectations, "CURVE", (Expected(2, 20.4, 41.0), Expected(5, 35.0, 60.6)))
+    assert "with 2, 41 % of the classes and 20 % of the boxes were right" in few_videos(catalogue(owl=3, cat=9), CPU)
+    assert "with 5, 61 % of the classes and 35 % of the boxes were right" in few_videos(catalogue(owl=4, cat=9), CPU)
+
+
+@pytest.mark.parametrize(("classes", "bound"), [(2, 0.625), (4, 0.4375), (10, 0.325)])
+def test_a_class_near_chance_is_told_with_its_accuracy(classes, bound):
+    assert near_chance(bound + 0.01, classes, CPU) is None
+    told = near_chance(bound - 0.01, classes, CPU)
+    assert f"{100 * bound - 1:.0f} % of the frames of held-out videos, where chance is {100 / classes:.0f} %" in told
+
+
+def test_accuracy_counts_every_class_the_same():
+    """Nine frames of class 0, one of class 1, and a classifier that always says 0: no better than chance."""
+
+    class Samples:
+        classes = torch.tensor([0] * 9 + [1])
+
+        def batches(self, side, device):
+            yield from ((torch.zeros(n, 3, side, side, device=device), part) for n, part in self.parts())
+
+        def parts(self):
+            return [(5, self.classes[:5]), (5, self.classes[5:])]
+
+    class Constant:
+        def logits(self, frames):
+            return torch.tensor([1.0, 0.0]).expand(len(frames), 2)
+
+    validator = Validator(Samples(), None, ("cat", "owl"), CPU.frames, torch.device("cpu"))
+    assert validator.accuracy(Constant()) == pytest.approx(np.mean([1.0, 0.0]))
