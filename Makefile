@@ -77,9 +77,10 @@ $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-dist: install  ## build the source archive, and the wheel for processors and glibc of this machine, into dist
+dist: install  ## build the source archive, the wheel for this machine and that of the ready models into dist
 	rm -rf dist
 	$(BIN)/python -m build
+	$(if $(wildcard models/*/*.onnx),$(BIN)/python -m build --wheel --outdir dist models)
 	@ls -l dist
 
 dist-test: install  ## install the wheel without torch into an empty environment and run its commands
