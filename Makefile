@@ -77,9 +77,10 @@ $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-dist: install  ## build the wheel and the source archive into dist
+dist: install  ## build the wheel, the source archive and the wheel of the ready models into dist
 	rm -rf dist
 	$(BIN)/python -m build
+	$(if $(wildcard models/*/*.onnx),$(BIN)/python -m build --wheel --outdir dist models)
 
 dist-test: install  ## install the wheel without torch into an empty environment and run its commands
 	$(BIN)/python scripts/check_wheel.py

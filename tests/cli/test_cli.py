@@ -436,7 +436,7 @@ def test_commands_on_folders_that_are_no_runs(colocam, tmp_path, collection, mak
         "localize": [make_video(tmp_path / "video.mp4"), "-o", tmp_path / "out"],
         "report": [],
     }[command]
-    for run in (tmp_path, tmp_path / "missing"):
+    for run in (tmp_path, tmp_path / "missing")[command == "localize" :]:  # a folder may be one of videos there
         assert str(run) in colocam(command, run, *arguments).error
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "missing").exists()

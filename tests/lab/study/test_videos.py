@@ -1,0 +1,83 @@
+"""The study of the number of videos: which videos it takes, and that its table is what was evaluated."""
+
+import csv
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from colocam.data.catalogue import Catalogue
+from colocam.types import Clip
+from lab.study.videos import FewVideos, chosen_clips
+
+
+def catalogue(**videos):
+    """Two clips of each video; the first three videos of a tag are for validation, and two more for the test."""
+
+    def clips(tag, name, split):
+        return [Clip(f"{tag}/{name}-{part}", tag, split, Path(), video=f"{tag}/{name}") for part in range(2)]
+
+    found = [
+        clip
+        for tag, count in videos.items()
+        for number in range(count)
+        for clip in clips(tag, number, "val" if number < 3 else "train")
+    ]
+    found += [clip for tag in videos for number in range(2) for clip in clips(tag, f"test-{number}", "test")]
+    return Catalogue(tuple(found), tuple(sorted(videos)))
+
+
+def videos_of(clips, tag, *splits):
+    return {clip.video for clip in clips if clip.tag == tag and clip.split in splits}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_so_many_videos_of_each_tag_are_taken(seed):
+    every = catalogue(cat=30, owl=7)
+    before: dict[str, set[str]] = {"cat": set(), "owl": set()}
+    for count, held in ((2, 1), (5, 1), (10, 2), (20, 4)):
+        clips = chosen_clips(every, count, 0.2, seed)
+        for tag, there in (("cat", 30), ("owl", 7)):
+            training, validation = videos_of(clips, tag, "train"), videos_of(clips, tag, "val")
+            assert len(training | validation) == min(count, there)
+            assert not training & validation
+            assert len(validation) == (held if count <= there else 1)
+            assert before[tag] <= training | validation  # more videos are more, not others
+            before[tag] = training | validation
+            assert videos_of(clips, tag, "test") == {f"{tag}/test-0", f"{tag}/test-1"}
+        assert all(sum(clip.video == one.video for clip in clips) == 2 for one in clips)  # all clips of a video
+    assert chosen_clips(every, 5, 0.2, seed) == chosen_clips(every, 5, 0.2, seed)
+    assert chosen_clips(every, 5, 0.2, seed) != chosen_clips(every, 5, 0.2, seed + 1)
+
+
+def test_the_table_is_what_was_trained_on_fewer_videos_and_evaluated(smoked):
+    folder = smoked("videos")
+    ET.fromstring((folder / "figure.svg").read_text(encoding="utf-8"))
+    said = json.loads((folder / "study.json").read_text(encoding="utf-8"))
+    assert said["cells"] == "2 of 2"
+    with (folder / "table.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["videos of each class"] for row in rows] == ["2 videos", "all videos"]
+    work = folder.parent / "work"
+    for row, name in zip(rows, ("2-videos", "all-videos"), strict=True):
+        (path,) = (work / "cells").glob(f"colo-cam-{name}-*/result.json")
+        result = json.loads(path.read_text(encoding="utf-8"))
+        assert float(row["tags-only"]) == pytest.approx(result["corloc"]["tags-only"]["average"])
+        assert float(row["class"]) == pytest.approx(result["classification"])
+        assert float(row["presence, ROC AUC"]) == pytest.approx(100 * result["presence"]["roc_auc"])
+        trained = json.loads((path.parent / "data.json").read_text(encoding="utf-8"))
+        used = {clip["video"] for clip in trained["clips"] if clip["split"] != "test"}
+        assert len(used) == 3 * (2 if name == "2-videos" else 3)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert "Not in the paper." in text
+    assert "All videos: 3–3 of each class" in text
+
+
+def test_boxes_of_validation_videos_change_nothing(lab):
+    """The videos that are held out need not have any."""
+    cell = FewVideos(inf)
+    assert cell.identity(lab, 0) == cell.identity(replace(lab, val_boxes=True), 0)
+    assert cell.identity(lab, 0) != FewVideos(2).identity(lab, 0)
