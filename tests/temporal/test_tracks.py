@@ -168,3 +168,19 @@ def test_an_object_that_jumps_is_not_smeared_over_its_way():
     path = [moved(RIGHT, 0, 0 if t % 4 < 2 else 10) for t in range(24)]
     found = followed([observation(t, LEFT, path[t]) for t in range(24)], OFFLINE)
     assert max(np.abs(found[t][1] - path[t]).max() for t in range(6, 18)) < 2
+
+
+@BOTH
+def test_fast_objects_that_pass_each_other_keep_their_numbers(ahead):
+    """Each box overlaps the last one of the other object, not its own; only its motion tells where it belongs."""
+    step = 12
+    to_right = [(10 + step * t, 10, 30 + step * t, 30) for t in range(9)]
+    to_left = [(110 - step * t, 14, 130 - step * t, 34) for t in range(9)]
+    observations = [
+        observation(t, *((to_right[t], to_left[t]) if t % 2 else (to_left[t], to_right[t]))) for t in range(9)
+    ]
+    found = followed(observations, ahead)
+    assert [set(objects) for objects in found] == [{0, 1}] * 9
+    first = 0 if abs(found[0][0][0] - 10) < 1 else 1
+    centres = [(objects[first][0] + objects[first][2]) / 2 for objects in found]
+    assert (np.diff(centres) > 0).all()

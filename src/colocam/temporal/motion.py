@@ -208,19 +208,15 @@ class WeighByPast:
 
     def push(self, levels: Levels, greys: Levels, cuts: npt.NDArray[np.bool_], spread: Spread) -> Levels:
         """Weigh the maps (B, M, M) of the next frames; as :meth:`WeighWindows.push`, with cuts anywhere."""
-        before = [self._before, *greys[:-1]]
+        before = [greys[0] if self._before is None else self._before, *greys[:-1]]  # of a shot's first frame: not used
         index = np.arange(len(greys))
         begun = np.maximum.accumulate(np.where(cuts, index, -self._position))
         positions = (index - begun).tolist()
         self._before, self._position = greys[-1], positions[-1] + 1
 
-        def of_pair(at: int) -> tuple[Moved, Witness]:
-            other = before[at]
-            assert other is not None
-            return _examine(levels[at], greys[at], other)
-
         examined = [at for at, position in enumerate(positions) if position % EVERY == 1]
-        found = dict(zip(examined, spread(of_pair, examined), strict=True))
+        moves = spread(lambda at: _examine(levels[at], greys[at], before[at]), examined)
+        found = dict(zip(examined, moves, strict=True))
         good = []
         for at, position in enumerate(positions):
             if position == 0:
@@ -233,9 +229,7 @@ class WeighByPast:
                 good.append(at)
 
         def weighed(at: int) -> Levels:
-            other = before[at]
-            assert other is not None
-            moved = found[at][0] if at in found else residual_motion(greys[at], other)
+            moved = found[at][0] if at in found else residual_motion(greys[at], before[at])
             return weigh(levels[at], moved.residual)
 
         return _replaced(levels, good, spread(weighed, good))

@@ -213,29 +213,46 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
         yield Followed(time, observation, found)
 
 
-def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
-    """Assign blobs to the tracks whose last boxes they overlap, with the largest sum of IoUs.
+class _Seen(NamedTuple):
+    """Where a track was seen last: the frame's time, the box (4,), and its speed (2,) in map pixels per frame."""
 
-    A track ends at a cut and after :data:`GAP` frames without a blob.
+    time: int
+    box: Float64Array
+    speed: Float64Array | None = None
+
+    def box_at(self, time: int) -> Float64Array:
+        """The box (4,) where it moves on as before."""
+        return self.box if self.speed is None else self.box + np.tile(self.speed * (time - self.time), 2)
+
+    def next(self, time: int, box: Float64Array) -> "_Seen":
+        """Seen again; the speed is the mean of the new one and that before."""
+        moved = (box - self.box).reshape(2, 2).mean(0) / (time - self.time)
+        return _Seen(time, box, moved if self.speed is None else (moved + self.speed) / 2)
+
+
+def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
+    """Assign boxes to the tracks whose expected boxes they overlap, with the largest sum of IoUs.
+
+    A track is expected to move on as it did. It ends at a cut and after :data:`GAP` frames without a box.
     """
     begun = 0
-    last: dict[int, tuple[int, Float64Array]] = {}  # track → time and box of its last blob
+    last: dict[int, _Seen] = {}
     for time, observation in enumerate(observations):
         if observation.cut and shots is not None:
             shots[observation.frame.index] = begun
         boxes = observation.candidates.boxes
-        last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen[0] <= GAP + 1}
+        last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen.time <= GAP + 1}
         tracks = list(last)
-        known = np.array([last[track][1] for track in tracks]).reshape(-1, 4)
-        overlaps = iou(known[:, None], boxes[None])
+        expected = np.array([seen.box_at(time) for seen in last.values()]).reshape(-1, 4)
+        overlaps = iou(expected[:, None], boxes[None])
         pairs = zip(*best_pairs(overlaps), strict=True)
-        blobs = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
-        for index in sorted(set(range(len(boxes))) - set(blobs.values())):
-            blobs[begun] = index
+        found = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
+        last |= {track: last[track].next(time, boxes[index]) for track, index in found.items()}
+        for index in sorted(set(range(len(boxes))) - set(found.values())):
+            found[begun], last[begun] = index, _Seen(time, boxes[index])
             begun += 1
-        last |= {track: (time, boxes[index]) for track, index in blobs.items()}
         corners = boxes.tolist()
-        yield Followed(time, observation, {track: (index, corners[index]) for track, index in blobs.items()})
+        yield Followed(time, observation, {track: (index, corners[index]) for track, index in found.items()})
 
 
 def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -> Iterator[FrameObservation]:
