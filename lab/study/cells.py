@@ -113,7 +113,7 @@ class Trained:
             "classification": found.classification and found.classification.accuracy,
             "coloc": _mean_term(folder / "metrics.jsonl", "coloc"),
         }
-        _tidy(folder, self.method, model=config == lab.config((), seed, (self.method,)))
+        tidy(folder, self.method, model=config == lab.config((), seed, (self.method,)))
         return result
 
 
@@ -157,7 +157,7 @@ def _mean_term(path: Path, term: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _tidy(folder: Path, method: str, *, model: bool) -> None:
+def tidy(folder: Path, method: str, *, model: bool) -> None:
     """Remove the checkpoints of a finished run: those of hundreds of cells would fill a disk.
 
     The model is kept where no key was changed, since the study ``visual`` uses it.

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from colocam.report.page import environment
 from colocam.utils.files import atomic_path, write_json, write_text
 from lab.study.figures import draw
-from lab.study.recipe import Findings, Results, Study, published
+from lab.study.recipe import Findings, Results, Study, of_paper
 from lab.study.tables import Measured, Table, cells_of, markdown, to_csv
 from lab.study.workplace import Lab
 
@@ -43,7 +43,7 @@ def conditions_of(study: Study, lab: Lab, seeds: int, results: Results) -> dict[
 
 def write_study(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
     """Write all files of a study into its folder and return it."""
-    folder, findings, paper = lab.out / study.name, study.read(lab, results), published(study.name)
+    folder, findings, paper = lab.out / study.name, study.read(lab, results), of_paper(study.name)
     conditions = conditions_of(study, lab, seeds, results)
     remarks = [*findings.notes, *dict.fromkeys(results.reasons.values()), *study.notes]
     drawings = [draw(drawing) for drawing in findings.drawings]
@@ -73,14 +73,12 @@ def write_study(study: Study, lab: Lab, seeds: int, results: Results) -> Path:
     return folder
 
 
-def _markdown(
-    study: Study, findings: Findings, conditions: dict[str, str], paper: dict[str, str], remarks: Sequence[str]
-) -> str:
+def _markdown(study: Study, findings: Findings, conditions: dict[str, str], paper: str, remarks: Sequence[str]) -> str:
     stems = ["figure", *(f"figure-{n}" for n in range(2, len(findings.drawings) + 1))]
     told = ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in conditions.items() if key != "command")
     parts = [
         f"# {study.name}: {study.title}",
-        f"{paper['source']} of the paper. The paper: {paper['says']}",
+        paper,
         f"```\n{conditions['command']}\n```",
         f"{told}.",
         *(markdown(table).rstrip() for table in findings.tables),

@@ -27,6 +27,12 @@ def published(study: str) -> dict[str, Any]:
     return _all()[study]
 
 
+def of_paper(study: str) -> str:
+    """Which table or figure of the paper a study repeats, and what the paper says of it."""
+    found = _all().get(study)
+    return "Not in the paper." if found is None else f"{found['source']} of the paper. The paper: {found['says']}"
+
+
 SHOWN = (PUBLISHED_PROTOCOL, "tags-only")
 """Protocols in figures: the published one, and the one that uses no box."""
 
@@ -108,10 +114,10 @@ def corloc_findings(results: Results, rows: Rows, published: Columns, first: str
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A table or a figure of the paper that can be repeated.
+    """A table or a figure of the paper that can be repeated, or a question of our own.
 
     Attributes:
-        name: on the command line, and in ``published.yaml``.
+        name: on the command line, and in ``published.yaml`` if it is of the paper.
         title: the question, in one line.
         cells: cells to run for each seed.
         read: makes tables and figures of the results, of which some may be missing.

@@ -10,22 +10,23 @@ from lab.study.curves import ADAPTIVE, FRAMES, LAMBDA, STABILITY
 from lab.study.examples import VISUAL
 from lab.study.methods import CLIP_ES, COMPARE, LOSSES, NETWORKS, SAMPLING, TEMPORAL
 from lab.study.output import write_study
-from lab.study.recipe import Results, Study, published
+from lab.study.recipe import Results, Study, of_paper
+from lab.study.videos import VIDEOS
 from lab.study.workplace import Lab, data_name, open_data
 
 IN_ORDER = (
     *(COMPARE, LOSSES, TEMPORAL, FRAMES, LAMBDA, ADAPTIVE, LOSS_TIME, COST),
-    *(SAMPLING, NETWORKS, STABILITY, CLIP_ES, VISUAL),
+    *(SAMPLING, NETWORKS, STABILITY, CLIP_ES, VISUAL, VIDEOS),
 )
 STUDIES: dict[str, Study] = {study.name: study for study in IN_ORDER}
-"""By name, in the order of the paper."""
+"""By name, in the order of the paper, then our own."""
 
 
 def list_studies() -> str:
     """All studies, one per line: name, question, table or figure of the paper."""
     width = max(map(len, STUDIES))
     return "\n".join(
-        f"{study.name:{width}}  {study.title} – {published(study.name)['source']}" for study in STUDIES.values()
+        f"{study.name:{width}}  {study.title} – {of_paper(study.name).partition('. ')[0]}" for study in STUDIES.values()
     )
 
 

@@ -161,10 +161,12 @@ class Lab:
             "config": _without_clip(config).model_dump(mode="json"),
         }
 
-    def train(self, config: Config, folder: Path, classifier: Path | None = None) -> Path:
-        """Train or continue ``folder``; all runs share the decoded frames."""
+    def train(
+        self, config: Config, folder: Path, classifier: Path | None = None, *, manifest: Path | None = None
+    ) -> Path:
+        """Train or continue ``folder``, on the videos of ``manifest`` or on all; all runs share the decoded frames."""
         return train(
-            self.data.manifest,
+            manifest or self.data.manifest,
             folder,
             _without_clip(config),
             boxes=self.data.truth if self.val_boxes else None,

@@ -58,6 +58,16 @@ def test_values_of_options(words, values):
     assert complete(*words) == values
 
 
+@pytest.mark.parametrize("command", ["localize", "serve"])
+def test_ready_models(command, tmp_path, monkeypatch):
+    for name in ("mine", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.onnx").touch()
+    monkeypatch.setattr("colocam.inference.ready_models._folders", lambda: [tmp_path])
+    assert complete(command, "video.mp4", "--model", "") == ["mine", "other"]
+    assert complete(command, "video.mp4", "--model", "m") == ["mine"]
+
+
 def test_tags_are_those_of_the_run():
     run = STORED / "run"
     assert complete("localize", run, "video.mp4", "--tag", "") == TAGS

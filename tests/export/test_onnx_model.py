@@ -181,3 +181,17 @@ def test_weights_that_one_file_cannot_hold(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_model, "MOST_BYTES", 1000)
     with pytest.raises(ColocamError, match="exceed the 2 GiB that an ONNX file can hold: use the run folder"):
         export_onnx(trained, tmp_path / "model.onnx")
+
+
+@pytest.mark.usefixtures("written_before")
+def test_weights_of_16_bits_take_half_of_the_file_and_give_nearly_the_same(onnx_file, trained, square_video, tmp_path):
+    frames = pictures(7, square_video)
+    half = export_onnx(trained, tmp_path / "half.onnx", half=True)
+    plain, small = (onnxruntime.InferenceSession(path).run(None, {"frames": frames}) for path in (onnx_file, half))
+    for one, other in zip(small, plain, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-2 * max(1, np.abs(other).max()))
+    kinds = {tensor.data_type for tensor in onnx.load(half).graph.initializer if len(tensor.dims) > 1}
+    assert onnx.TensorProto.FLOAT16 in kinds
+    assert onnx.TensorProto.FLOAT not in kinds
+    kernels = sum(value.nbytes for value in load_model(trained).net.parameters() if value.dim() > 1)
+    assert onnx_file.stat().st_size - half.stat().st_size > 0.4 * kernels  # the rest are names of the conversions

@@ -92,6 +92,7 @@ def test_a_long_look_for_videos_says_so(tmp_path, capsys, monkeypatch):
 
 def test_the_whole_file_system_is_refused_before_it_is_read(tmp_path, colocam, monkeypatch):
     monkeypatch.setattr(videos_module.os, "walk", None)
+    (tmp_path / "model.json").touch()
     for command in ("localize", "label"):
         error = colocam(command, tmp_path, "/", "-o", tmp_path / "out").error
         assert error == "error: / is the whole file system: name the folder that holds the videos"

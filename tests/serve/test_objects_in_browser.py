@@ -159,10 +159,18 @@ def test_objects_of_the_model_are_taken_by_a_change(one, wait_until_done):
         assert one.page.evaluate(SELECTED) == 2
         one.press("z")
         one.until("[...window.colocam.objects.all.keys()].join() === '1,?1'")
-        one.press("Enter")  # accepts both
-        one.until_saved()
+        one.page.evaluate(  # one more that only the model knows
+            "window.colocam.film.results.others.push({tag: 'cat', at: 5, boxes: [[40, 30, 60, 46], [41, 30, 61, 46]]}),"
+            "window.colocam.changed()"
+        )
+        one.press("1", "T")
+        one.until_box(41, 30, 61, 46)
+        assert one.page.locator(".frame-facts").inner_text().split("Class probability")[1].split()[0] == "–"
+        one.press("a")  # accepts all three; numbers are not used twice
         objects = as_the_server_says(one)
-        assert [marks.state[6] for marks in objects.values()] == [ACCEPTED, ACCEPTED]
+        assert [(number, marks.state[6]) for number, marks in objects.items()] == [(1, 1), (3, 1), (4, 1)]
+        assert objects[4].base[6].tolist() == [41, 30, 61, 46]
+        assert one.page.evaluate(SELECTED) == 4
     finally:
         one.library.set_options(type(one.library.workspace.settings)())
 

@@ -29,6 +29,13 @@ def presets(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # no
     return list(preset_names())
 
 
+def ready_models(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+    """Offer the ready models of this installation; the shell offers files where none fits."""
+    from colocam.inference.ready_models import ready_models as installed
+
+    return list(installed())
+
+
 def written_formats(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
     """Offer the label formats that ``export`` writes."""
     from colocam.labels import writable

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from colocam.video.frame_choice import FrameChoice
 
 Model = Annotated[Path, Argument(help="Run folder of a trained model, or an ONNX file made from it.")]
+NamedModel = Annotated[
+    str | None,
+    Option(
+        "--model",
+        metavar="NAME|RUN|FILE",
+        help="A ready model by its name, a run folder, or an ONNX file; all arguments are videos then.",
+        autocompletion=completion.ready_models,
+    ),
+]
 Device = Annotated[
     str | None,
     Option(help="cpu or cuda; by default the GPU if there is one.", autocompletion=completion.one_of("cpu", "cuda")),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from colocam.cli import completion
-from colocam.cli.shared_options import Model, ModelOptions, with_options
+from colocam.cli.shared_options import Model, ModelOptions, NamedModel, with_options
 from colocam.errors import ColocamError
 from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 @with_options()
 def localize(
-    run: Model,
-    videos: Annotated[
+    words: Annotated[
         list[str],
         Argument(
-            help="Video files, folders of images, or folders of both; - for the standard input; rtsp://…; /dev/video0."
+            metavar="[RUN] VIDEOS",
+            help="A trained model (run folder or ONNX file; default: the ready model), then video files, folders of "
+            "images, or folders of both; - for the standard input; rtsp://…; /dev/video0.",
         ),
     ],
     out: Annotated[Path, Option("--out", "-o", help="Folder for the annotated videos and the localisation tables.")],
@@ -33,6 +34,7 @@ def localize(
             autocompletion=completion.one_of("csv", "parquet"),
         ),
     ] = "csv",
+    model: NamedModel = None,
     *,
     no_video: Annotated[bool, Option("--no-video", help="Write only the localisation tables.")] = False,
     overwrite: Annotated[
@@ -49,6 +51,9 @@ def localize(
     """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
     from colocam.inference.localize import Writing, localize_videos
 
+    run, videos = _model_and_videos(words, model)
+    if not videos:
+        raise ColocamError(f"{run} is a model: name the videos after it")
     for written in localize_videos(
         run,
         videos,
@@ -97,11 +102,18 @@ def label(
 
 @with_options("device")
 def serve(
-    run: Model,
-    videos: Annotated[list[str] | None, Argument(help="Video files, folders of images, or folders of both.")] = None,
+    words: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[RUN] VIDEOS",
+            help="A trained model (run folder or ONNX file; default: the ready model), then video files, folders of "
+            "images, or folders of both.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, Option("--out", "-o", help="Folder for corrections, tables and proxies. Default: <RUN>-page.")
     ] = None,
+    model: NamedModel = None,
     port: Annotated[
         int | None, Option(min=1, max=65535, help="Port. Default: that of the last start, or a free one.")
     ] = None,
@@ -123,9 +135,10 @@ def serve(
             raise
         raise ColocamError(f"the page needs more packages: {install_extra('serve')}") from error
 
+    run, videos = _model_and_videos(words or [], model, alone=True)
     start(
         run,
-        videos or [],
+        videos,
         out or Path(f"{run.resolve().stem}-page"),
         host=host,
         port=port,
@@ -134,6 +147,19 @@ def serve(
         beside=beside or [],
         quick=partial(_quick_lesson, device=options.device),
     )
+
+
+def _model_and_videos(words: list[str], named: str | None, *, alone: bool = False) -> tuple[Path, list[str]]:
+    """The model and the videos of a command, whose first word may be the model; ``alone``: also without videos."""
+    from colocam.inference.ready_models import default_model, find_model, looks_like_model
+
+    if named is not None:
+        return find_model(named), words
+    if words and looks_like_model(words[0], more=alone or len(words) > 1):
+        return Path(words[0]), words[1:]
+    run = default_model(words[0] if words else None)
+    say(f"using the ready model {run.stem}; --model chooses another")
+    return run, words
 
 
 def _quick_lesson(run: Path, device: str | None) -> "QuickLearning":

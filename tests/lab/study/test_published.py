@@ -19,7 +19,7 @@ def by_key(version):
 
 
 def test_every_study_names_its_table_and_what_the_paper_says():
-    for name in STUDIES:
+    for name in STUDIES.keys() - {"videos"}:  # our own
         assert set(published(name)) >= {"source", "says"}
         assert "tab:" in published(name)["source"] or "fig:" in published(name)["source"]
 

@@ -225,7 +225,7 @@ def test_data_are_found_or_the_remedy_named(collection, tmp_path):
 def test_the_command_lists_runs_and_refuses(colocam, collection, smoked):
     listed = colocam("study", "--list")
     assert listed.code == 0
-    assert len(listed.out.splitlines()) == 13
+    assert len(listed.out.splitlines()) == 14
     out = smoked("temporal").parent
     data = ("--data", collection.manifest, "--boxes", collection.truth, "--out", out, "--device", "cpu", "--smoke")
     ran = colocam("study", "temporal", *data)

@@ -45,11 +45,13 @@ def cell_results(folder):
     return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
-def test_all_thirteen_are_listed_with_their_place_in_the_paper():
-    assert list(STUDIES) == ISSUE
-    lines = list_studies().splitlines()
+def test_all_thirteen_are_listed_with_their_place_in_the_paper_and_one_of_our_own():
+    assert list(STUDIES) == [*ISSUE, "videos"]
+    *lines, own = list_studies().splitlines()
     assert [line.split()[0] for line in lines] == ISSUE
     assert all(published(name)["source"] in line for name, line in zip(ISSUE, lines, strict=True))
+    assert own.startswith("videos ")
+    assert own.endswith("Not in the paper.")
 
 
 @pytest.mark.parametrize("name", ISSUE)

@@ -109,7 +109,7 @@ export class FilmView {
     const code = draft ? BOX : marks.state[at], box = draft || boxOf(marks, found, at), name = tagOf(marks, found, at);
     const predicted = found && !draft && this.isPrediction(at, marks) && name === found.tag[at];
     const words = predicted ? labelOf(found, at) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`, prefix = this.objects.several ? `#${number} ` : "";
-    const nothing = found || code ? "no object" : "not localised yet";
+    const elsewhere = code === PREDICTED && !marks.main[at], nothing = elsewhere ? "not here" : found || code ? "no object" : "not localised yet";
     return { box, label: `${prefix}${box ? words : nothing}`, kind: KINDS[code], code, tag: name };
   }
 
@@ -151,7 +151,7 @@ export class FilmView {
     const own = this.comparison.flipped || this.isPrediction(at);
     this.parts.showFrame({
       frame: this.film.frame[at], pts: this.film.pts[at], state: found || seen.code ? this.stateOf(seen.code, seen.box, this.marks) : "not localised yet", kind: seen.kind, tag: seen.tag, box: seen.box,
-      probability: seen.tag === found?.tag[at] ? found?.probability[at] : null, score: own && seen.box ? found?.score[at] : null,
+      probability: seen.tag === found?.tag[at] && (this.comparison.flipped || this.marks.main[at]) ? found?.probability[at] : null, score: own && seen.box ? found?.score[at] : null,
       presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
     });
     this.parts.showObjects(this.objects.list((number) => this.stateOf(this.objects.all.get(number).state[at], this.objects.box(number, at), this.objects.all.get(number))), this.objects.alone);
@@ -204,9 +204,9 @@ export class FilmView {
 
   // The numbers of several objects that only the model has found follow each other.
   renumbered(number, own, before) {
-    const actions = this.objects.numbered(number, own), taken = before.filter((one) => one.kind === "add").length;
+    const { selected } = this.objects, actions = this.objects.numbered(number, own), taken = before.filter((one) => one.kind === "add").length;
     if (actions[0].kind !== "add" || !taken) return actions;
-    if (this.objects.selected === actions[0].track) this.objects.selected += taken;
+    if (selected === number) this.objects.selected += taken;
     return actions.map((one) => ({ ...one, track: one.track + taken }));
   }
 

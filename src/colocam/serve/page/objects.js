@@ -69,25 +69,26 @@ export class Objects {
 
   // A box beside that of the selected object, in its class: arrows and the mouse put it where it belongs.
   add() {
+    this.view.flush();
     const { view } = this, { width, height } = view.film, here = view.seen().box, number = this.nextNumber(), tag = view.seen().tag || view.parts.classes()[0];
     const [x1, y1, x2, y2] = here || [width * 0.3, height * 0.3, width * 0.7, height * 0.7], by = here ? (x1 + x2 < width ? 1 : -1) * Math.min(width / 4, x1 + x2 < width ? width - x2 : x1) : 0;
     const actions = [{ kind: "box", ...view.span(view.position, view.position + 1), box: [x1 + by, y1, x2 + by, y2] }, ...(tag ? [{ kind: "class", ...this.whole(), tag }] : [])];
-    view.flush();
     this.selected = number;
     view.send(actions.map((one) => ({ ...one, track: number })));
   }
 
   // From this frame on it is another object.
   split() {
+    this.view.flush();
     const { view } = this, { position, film } = view, there = (from, to) => { for (let at = from; at < to; at++) if (this.box(this.selected, at)) return true; return false; };
     if (!there(0, position) || !there(position, film.frame.length)) { tell("There is nothing to split: this object is on one side of this frame only.", "note"); return; }
-    view.flush();
     const into = this.nextNumber(), actions = this.numbered(this.selected, [{ kind: "move", ...view.span(position, film.frame.length), into }]);
     this.selected = actions.at(-1).into;
     view.send(actions);
   }
 
   unite() {
+    this.view.flush();
     const others = [...this.all.keys()].filter((number) => number !== this.selected && typeof number === "number");
     if (!others.length) { tell("There is no other object to unite this one with.", "note"); return; }
     const { film, position } = this.view, both = (number) => film.frame.filter((_, at) => this.box(number, at) && this.box(this.selected, at)).length;
@@ -98,7 +99,6 @@ export class Objects {
     const { view } = this, { results, frame } = view.film, mine = view.marks, its = this.all.get(into);
     const there = [...frame.keys()].filter((at) => this.box(this.selected, at)), tag = tagOf(its, results, there[0] ?? 0);
     const renamed = there.filter((at) => tagOf(mine, results, at) !== tag);
-    view.flush();
     const actions = this.numbered(this.selected, [{ kind: "move", ...this.whole() }]);
     actions.at(-1).into = into;
     if (renamed.length) actions.push({ kind: "class", ...view.span(renamed[0], renamed.at(-1) + 1), tag, ...(into !== FIRST && { track: into }) });

@@ -78,11 +78,12 @@ export class Overlay {
       this.outline(context, other, OTHER, [8, 6]);
       if (otherLabel) this.label(context, other, otherLabel, OTHER, true);
     }
-    for (const one of others) {
-      this.outline(context, one.box, colourOf(one.kind), DASHES[one.kind] || [], 1.2);
-      this.label(context, one.box, one.label, colourOf(one.kind));
-    }
     const shown = this.drag?.box || box;
+    for (const one of others) {
+      const near = Boolean(shown) && Math.abs(one.box[1] - shown[1]) * this.scale < 20 * this.sharp; // two labels would cover each other
+      this.outline(context, one.box, colourOf(one.kind), DASHES[one.kind] || [], 1.2);
+      this.label(context, one.box, one.label, colourOf(one.kind), near);
+    }
     if (!shown) return this.note(context, label, kind);
     this.outline(context, shown, colourOf(kind), DASHES[kind] || []);
     if (this.edited) this.handles(context, shown, colourOf(kind));

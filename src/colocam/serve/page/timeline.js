@@ -161,7 +161,7 @@ export class Timeline {
     const names = { [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "doubt" };
     const size = Math.max(1, this.x(1) - this.x(0));
     for (let at = first; at < last; at++) {
-      if (tag[at] && (state[at] || main[at])) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
+      if (tag[at] && tag[at] !== this.film.results?.tag[at] && (state[at] || main[at])) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
       if (!state[at]) continue;
       const follows = !isKey(state[at]);
       context.fillStyle = colour(names[state[at]]);

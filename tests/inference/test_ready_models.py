@@ -1,0 +1,156 @@
+"""Models that are found by name: in a clone, in the package of models, or not at all."""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from colocam.errors import ColocamError
+from colocam.inference import ready_models as ready
+from colocam.inference.onnx_network import open_onnx
+from colocam.inference.ready_models import DEFAULT, default_model, find_model, looks_like_model
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "tests" / "stored" / "version-0.1.0"
+SAID = f"using the ready model {DEFAULT}; --model chooses another\n"
+
+
+def put(folder, name):
+    """A stand-in for a ready model."""
+    (folder / name).mkdir(parents=True)
+    return Path(shutil.copy(STORED / "model.onnx", folder / name / f"{name}.onnx"))
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    """The only folder of ready models."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    monkeypatch.setattr(ready, "_folders", lambda: [folder])
+    return folder
+
+
+def test_a_clone_and_the_package_are_looked_into(tmp_path, monkeypatch):
+    """The wheel that ``make dist`` builds, from a copy: setuptools writes beside what it builds."""
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "models", copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "*.onnx"))
+    put(copy, "mine")
+    (copy / "mine" / "MODEL_CARD.md").write_text("# mine")
+    built = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", tmp_path, copy]
+    subprocess.run(list(map(str, built)), check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("colocam_models-*.whl")
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    found = ready.ready_models()["mine"]
+    assert found == tmp_path / "site" / "colocam_models" / "mine" / "mine.onnx"
+    assert found.read_bytes() == (STORED / "model.onnx").read_bytes()
+    assert (found.parent / "MODEL_CARD.md").is_file()
+    put(tmp_path / "models", "mine")
+    monkeypatch.chdir(tmp_path)  # what is installed comes first
+    assert ready.ready_models()["mine"] == found
+    put(tmp_path / "models", "here")
+    assert ready.ready_models()["here"] == Path("models/here/here.onnx")
+    assert ready._folders()[-1] == ROOT / "models"
+
+
+def test_names_are_those_of_folders_with_a_file_of_the_same_name(models):
+    first, second = put(models, "b"), put(models, "a")
+    (models / "a" / "other.onnx").touch()
+    (models / "none").mkdir()
+    assert ready.ready_models() == {"a": second, "b": first}
+
+
+def test_a_model_is_a_path_or_a_name(models, tmp_path, monkeypatch):
+    file = put(models, "cars")
+    monkeypatch.chdir(tmp_path)
+    assert find_model("cars") == file
+    (tmp_path / "cars").mkdir()  # what is there comes first
+    assert find_model("cars") == Path("cars")
+    with pytest.raises(ColocamError, match=r"^model boat: no run folder, .* has this name: valid are cars$"):
+        find_model("boat")
+    with pytest.raises(ColocamError, match=r"did you mean 'cars'\?$"):
+        find_model("car")
+    with pytest.raises(ColocamError, match=rf"{DEFAULT}: .* not installed: run 'pip install ./models' in a clone"):
+        find_model(DEFAULT)
+
+
+def test_without_a_ready_model_the_remedy_is_named(models):
+    with pytest.raises(
+        ColocamError, match=r"^no model is named, .* is not installed: .* 'pip install ./models' in a clone"
+    ):
+        default_model(None)
+    with pytest.raises(ColocamError, match=r"^holiday.mp4 is neither a run folder nor an ONNX file, and"):
+        default_model("holiday.mp4")
+    file = put(models, DEFAULT)
+    assert default_model("holiday.mp4") == file
+
+
+def test_the_first_word_is_a_model_or_a_video(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in (("run", "model.json"), ("begun", "config.yaml"), ("videos", "a.mp4")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / content).touch()
+    Path("plain").touch()
+    expected = {
+        **dict.fromkeys(["run", "begun", "small.onnx", "Gone.ONNX"], (True, True)),
+        **dict.fromkeys(["videos", "plain", "gone.mp4", "-", "rtsp://camera", "videos/a.mp4"], (False, False)),
+        "gone": (False, True),
+    }
+    found = {word: tuple(looks_like_model(word, more=more) for more in (False, True)) for word in expected}
+    assert found == expected
+
+
+def test_localize_without_a_model(models, colocam, tmp_path):
+    film, out = STORED / "film.mp4", tmp_path / "out"
+    assert "pip install ./models" in colocam("localize", film, "-o", out, "--no-video").error
+    put(models, DEFAULT)
+    put(models, "mine")
+    done = colocam("localize", film, "-o", out, "--no-video")
+    assert (done.code, done.err.count(SAID)) == (0, 1)
+    named = [
+        ("localize", film, "--model", DEFAULT),
+        ("localize", film, "--model", "mine"),
+        ("localize", film, "--model", STORED / "model.onnx"),
+        ("localize", STORED / "model.onnx", film),
+    ]
+    for index, words in enumerate(named):
+        done = colocam(*words, "-o", tmp_path / str(index), "--no-video")
+        assert (done.code, SAID in done.err) == (0, False)
+        assert (tmp_path / str(index) / "film.csv").read_bytes() == (out / "film.csv").read_bytes()
+    wrong = colocam("localize", film, "--model", "yours", "-o", out).error
+    assert wrong.startswith("error: --model yours: no run folder")
+    assert colocam("localize", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
+
+
+def test_serve_without_a_model(models, colocam, monkeypatch):
+    asked = []
+    monkeypatch.setattr("colocam.serve.server.serve", lambda run, videos, out, **_: asked.append((run, videos, out)))
+    file = put(models, DEFAULT)
+    for words in (
+        ["holiday.mp4"],
+        [],
+        [STORED / "run"],
+        [STORED / "run", "a.mp4"],
+        ["a.mp4", "--model", STORED / "run"],
+    ):
+        assert colocam("serve", *words).code == 0
+    page, run = Path(f"{DEFAULT}-page"), STORED / "run"
+    assert [(found, videos) for found, videos, _ in asked] == [
+        (file, ["holiday.mp4"]), (file, []), (run, []), (run, ["a.mp4"]), (run, ["a.mp4"]),
+    ]  # fmt: skip
+    assert [out for *_, out in asked] == [page, page, *[Path("run-page")] * 3]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "models").glob("*/*.onnx")), ids=lambda file: file.stem)
+def test_a_model_of_the_repository_is_small_whole_and_described(file):
+    assert file.stem == file.parent.name
+    assert file.stat().st_size <= 16e6
+    _, card = open_onnx(file)
+    described = (file.parent / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "TODO" not in described
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in described
+    assert [tag for tag in card.tags if tag not in described] == []
