@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/colocam/native/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: install  ## make tagged videos, train both stages on the tags, evaluate, write demo/run-0/report/index.html
+demo: install  ## make tagged videos, train on the tags, show boxes, write demo/run-0/report/index.html (10 minutes)
 	$(BIN)/colocam demo --out demo
 
 # Compiled files are kept, whatever the shell says: each worker and each process of a test would compile all tests again.
@@ -77,10 +77,11 @@ $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-dist: install  ## build the wheel, the source archive and the wheel of the ready models into dist
+dist: install  ## build the source archive, the wheel for this machine and that of the ready models into dist
 	rm -rf dist
 	$(BIN)/python -m build
 	$(if $(wildcard models/*/*.onnx),$(BIN)/python -m build --wheel --outdir dist models)
+	@ls -l dist
 
 dist-test: install  ## install the wheel without torch into an empty environment and run its commands
 	$(BIN)/python scripts/check_wheel.py

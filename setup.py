@@ -4,7 +4,6 @@ Without a C compiler the loops are left out, and NumPy or OpenCV compute the sam
 """
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from setuptools.command.sdist import sdist
 
 NATIVE = Path("src", "colocam", "native")
 # No fused operations, so that results do not depend on who compiled them.
-FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
+FLAGS = ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 
 kernels = Extension(
     "colocam.native.kernels",

@@ -20,7 +20,7 @@ STORED = ROOT / "tests" / "stored" / "version-0.1.0"
 MOST_MEGABYTES = 470
 """Of packages, with ``serve``; NumPy, PyAV, OpenCV, onnxruntime and Pillow alone are 420."""
 INSIDE = (
-    *("py.typed", "config/presets/cpu.yaml", "report/page.html", "serve/page/index.html"),
+    *("py.typed", "commit.txt", "config/presets/cpu.yaml", "report/page.html", "serve/page/index.html"),
     *("video/fonts/DejaVuSans-Bold.ttf", "demo/world.py", "native/kernels.abi3.so"),
 )
 ABSENT = ("torch", "timm", "scipy", "pyarrow", "matplotlib", "onnx")
@@ -35,6 +35,7 @@ def main() -> None:
         missing = [name for name in INSIDE if f"colocam/{name}" not in names]
         if missing or any(name.endswith((".c", ".h")) for name in names):
             sys.exit(f"{wheel.name}: without {missing}, or with source code in C")
+        print(f"{wheel.name}: {wheel.stat().st_size / 2**20:.1f} MB", flush=True)
         python = install(wheel, Path(folder) / "environment")
         walk(python, Path(folder) / "results")
 
@@ -73,6 +74,7 @@ def walk(python: Path, out: Path) -> None:
     """Run each light command once, and one that needs an extra."""
     model, film = str(STORED / "model.onnx"), str(STORED / "film.mp4")
     colocam = [str(python.parent / "colocam")]
+    print(run([*colocam, "--version"]), end="", flush=True)
     for name in ("first", "second"):
         start = time.perf_counter()
         waited = first_frame([*colocam, "localize", model, film, "-o", str(out / name)])
@@ -123,11 +125,12 @@ def serve(colocam: list[str], model: str, film: str, out: Path) -> None:
         sys.exit("serve did not start")
 
 
-def run(command: list[str]) -> None:
-    """Run a command; end with its output where it fails."""
+def run(command: list[str]) -> str:
+    """Run a command and return what it printed; end with its output where it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=clean())
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def clean() -> dict[str, str]:

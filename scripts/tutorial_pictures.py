@@ -2,12 +2,14 @@
 
     python scripts/tutorial_pictures.py CLIPS RUN WORK docs/images
 
-CLIPS holds ``train/<tag>-<number>/*.jpg`` and ``test/<tag>-<number>/*.jpg``. Those of the documentation show creatures
-of Freedoom (BSD licence) in its own maps, recorded with ViZDoom (MIT licence); RUN was trained on the tags of the
-training clips alone. WORK keeps videos and results: a second call does only what is missing.
+CLIPS holds ``train/<tag>-<number>/*.jpg`` and ``test/<tag>-<number>/*.jpg``; the table ``manifest.csv`` beside it has
+the true boxes (shot, frame, present, x1, y1, x2, y2), of which the tutorial draws one as a correction. The clips of the
+documentation show creatures of Freedoom (BSD licence) in its own maps, recorded with ViZDoom (MIT licence); RUN was
+trained on the tags of the training clips alone. WORK keeps videos and results: a second call does only what is missing.
 """
 
 import argparse
+import csv
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,8 +46,8 @@ def main() -> None:
         make_video(asked.clips / "test" / clip, asked.work / "recordings" / f"{clip}.mp4")
     save(asked.out / "tutorial-folders.jpg", folders(asked.clips / "train"))
     shots = {clip: localized(asked.run, asked.work / "recordings" / f"{clip}.mp4", asked.work) for clip in NEW}
-    middle = [frames[len(frames) // 2] for frames in shots.values()]
-    save(asked.out / "readme.jpg", grid([one[0] for one in middle] + [one[1] for one in middle], len(NEW)))
+    early = [frames[len(frames) // 4] for frames in shots.values()]  # a rule, so that no frame is chosen by hand
+    save(asked.out / "readme.jpg", grid([one[0] for one in early] + [one[1] for one in early], len(NEW)))
     first = next(iter(shots.values()))
     save(
         asked.out / "tutorial-localize.jpg",
@@ -54,7 +56,7 @@ def main() -> None:
     with serving(asked.run, asked.work) as address, sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_context(viewport={"width": 1180, "height": 760}, color_scheme="light").new_page()
-        for name in steps(page, address):
+        for name in steps(page, address, asked.clips.parent / "manifest.csv"):
             page.screenshot(path=asked.out / f"tutorial-{name}.jpg", type="jpeg", quality=QUALITY)
         browser.close()
 
@@ -75,14 +77,16 @@ def read(file: Path) -> Image:
 
 
 def folders(train: Path) -> Image:
-    """One row per tag: the middle frame of its first four clips, labelled with the path of the video."""
+    """One row per tag: a frame of its first four clips, labelled with the path of the video."""
     tiles = []
     for tag in TAGS:
         for clip in sorted(train.glob(f"{tag}-*"))[:4]:
-            files = sorted(clip.glob("*.jpg"))
-            name = (f"videos/{tag}/{clip.name}.mp4",)
-            tiles.append(draw_localization(read(files[len(files) // 2]), label=name))
-    return grid(tiles, 4)
+            image = read(sorted(clip.glob("*.jpg"))[3])
+            tiles.append(draw_localization(image, label=(f"{tag}/{clip.name}.mp4",)))
+    small = [
+        np.asarray(cv2.resize(tile, None, fx=0.75, fy=0.75, interpolation=cv2.INTER_AREA), np.uint8) for tile in tiles
+    ]
+    return grid(small, 4)
 
 
 def localized(run: Path, video: Path, work: Path) -> list[tuple[Image, Image]]:
@@ -127,30 +131,45 @@ def serving(run: Path, work: Path) -> Iterator[str]:
         process.terminate()
 
 
-def steps(page: Page, address: str) -> Iterator[str]:
-    """Walk through the page as the tutorial does; gives the name of each view."""
+def steps(page: Page, address: str, truth: Path) -> Iterator[str]:
+    """Walk through the page as the tutorial does, and draw one true box; gives the name of each view."""
     page.goto(address)
     until(page, f"document.querySelectorAll('.film.ready').length === {len(NEW)}", seconds=1800)
     until(page, "[...document.querySelectorAll('.film img')].every((one) => one.complete)")
     yield "library"
     page.locator(".film.ready a", has_text=NEW[0]).first.click()
     until(page, "window.colocam?.player.position >= 0")
-    page.keyboard.press("j")
+    for _ in range(2):  # the first frame to check shows only an edge of the creature
+        page.keyboard.press("j")
+        page.wait_for_timeout(1000)
     until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
     yield "check"
+    shown = int(page.locator(".number[data-frame]").first.get_attribute("data-frame") or 0)
+    x1, y1, x2, y2 = true_box(truth, f"test/{NEW[0]}", shown)
     area = page.locator(".overlay").bounding_box()
     assert area is not None
-    page.mouse.move(area["x"] + 0.1 * area["width"], area["y"] + 0.1 * area["height"])
+    x, y, width, height = (area[side] for side in ("x", "y", "width", "height"))
+    # From the lower right corner: a drag that begins inside the model's box would move it.
+    page.mouse.move(x + x2 / TILE[0] * width - 1, y + y2 / TILE[1] * height - 1)
     page.mouse.down()
-    page.mouse.move(area["x"] + 0.6 * area["width"], area["y"] + 0.9 * area["height"], steps=5)
+    page.mouse.move(x + x1 / TILE[0] * width, y + y1 / TILE[1] * height, steps=5)
     page.mouse.up()
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(1500)
     yield "correct"
     page.get_by_role("button", name="Export…").click()
     page.wait_for_selector("#format")
     page.select_option("#format", "cvat")
     yield "export"
     close_dialog(page)
+
+
+def true_box(table: Path, shot: str, frame: int) -> tuple[float, float, float, float]:
+    """The first true box of a frame in pixels, from the table of the clips."""
+    with table.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["shot"] == shot and Path(row["frame"]).stem == f"{frame:05d}" and row["present"] == "1":
+                return float(row["x1"]), float(row["y1"]), float(row["x2"]), float(row["y2"])
+    raise LookupError(f"{table}: no box in frame {frame} of {shot}")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ NOT_RUN = {
     r"serve ": "runs until it is ended",
     r".*(ROOT|FRAMES|youtube-objects|dense|index/|demo/|evaluate run |maps/)": "needs a data set",
     r".*(rtsp:|/dev/| - |--push)": "needs a camera, a pipe or a server",
+    r".*(creatures|imp-01|--tables out -o corrections)": "needs the videos of the tutorial",
     r"evaluate runs/a ": "needs three runs",
     r"study clip-es .*random-clip": "needs a CLIP of 300 MB; test_scripts.py makes and runs a smaller one",
     r"evaluate .*truth.csv --cams": "is run for the page on CAM methods",

@@ -123,12 +123,6 @@ def test_steadiness_and_review(measured, run, collection):
     assert [line.split()[0] for line in orders] == ["queue", "by", "random", "even", "best"]
 
 
-def test_gallery(script, run, collection, tmp_path):
-    evaluate(run, collection.truth)
-    script(named("gallery"), run, tmp_path / "picture.jpg")
-    assert (tmp_path / "picture.jpg").read_bytes().startswith(b"\xff\xd8")
-
-
 def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
     out = tmp_path / "curves.jsonl"

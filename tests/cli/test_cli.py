@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from colocam.errors import ArgumentError, ColocamError
+from colocam.utils.extras import __version__
 from colocam.video.fence import decode
 
 
@@ -35,6 +37,16 @@ def two_tags(tmp_path, make_video, square_video):
 def train(colocam, tmp_path, tiny_sets):
     """``train(videos, …)`` trains a tiny model into ``tmp_path/run``."""
     return lambda videos, *more: colocam("train", videos, "--out", tmp_path / "run", *tiny_sets, *more)
+
+
+def test_the_version_names_commit_and_engines(colocam):
+    outcome = colocam("--version")
+    root = Path(__file__).parents[2]
+    clone = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    commit = rf" \(commit ({clone.stdout[:7]}[0-9a-f]*)(-dirty)?\)" if (root / ".git").exists() else ""
+    first, second = outcome.out.splitlines()
+    assert re.fullmatch(rf"colocam {re.escape(__version__)}{commit}", first)
+    assert second == f"engine: onnxruntime {version('onnxruntime')}, torch {version('torch')}"
 
 
 # pipes
@@ -216,7 +228,7 @@ def test_every_kind_of_odd_video_trains_and_localizes(colocam, train, tmp_path, 
     make_video(videos / tags[1] / "alpha.mov", alpha, codec="qtrle", pix_fmt="argb")
     outcome = train(videos)
     assert outcome.code == 0, outcome.err
-    assert "warning" not in outcome.err
+    assert "warning: skipped" not in outcome.err
     card = json.loads((tmp_path / "run" / "model.json").read_text(encoding="utf-8"))
     assert card["tags"] == list(tags)
     for name in ("rotated.mp4", "one frame.mp4", "кошка 猫 ñ.mp4", "alpha.mov"):

@@ -297,6 +297,26 @@ def test_off_can_be_said_without_quotes(tmp_path):
         assert read_config(tmp_path / "written.yaml") == config
 
 
+def test_the_example_of_the_documentation_changes_every_key_it_names():
+    example = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
+    preset, changed = (load_config("resnet50", file).model_dump() for file in (None, EXAMPLE))
+
+    def leaves(tree, at=()):
+        return (
+            {k: v for key, part in tree.items() for k, v in leaves(part, (*at, key)).items()}
+            if isinstance(tree, dict)
+            else {at: tree}
+        )
+
+    named = leaves(example)
+    before, after = leaves(preset), leaves(changed)
+    assert {key: str(after[key]) for key in named} == {key: str(value) for key, value in named.items()}
+    assert {key for key in after if after[key] != before[key]} == named.keys() - {("backbone", "name")}
+
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example.yaml"
+
+
 @pytest.mark.parametrize("preset", ["cpu", "resnet50", "lite0", "paper"])
 def test_a_threshold_is_lower_only_where_auto_left_the_colours_out(preset):
     settings = load_config(preset, overrides=["localizer.threshold=0.25"]).localizer

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import cache
 from importlib.util import find_spec
+from math import lcm
 from pathlib import Path
 from threading import Barrier, Thread, get_ident
 
@@ -24,6 +25,7 @@ from colocam.maps.postprocess import classes_of, of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.models.localizer_net import expanded
 from colocam.models.model_file import load_model
+from colocam.models.resnet import ResNet
 from colocam.types import Float32Array, Levels
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
@@ -37,6 +39,8 @@ are 4 % faster than 64, but round differently in some rows, so that films could 
 
 CROPS = 16
 """Crops of one pass that reads the classes of masks."""
+LEAST_SIDE = 32
+"""Side of a frame that a ResNet reduces to one cell."""
 
 Outputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
@@ -65,7 +69,8 @@ class TorchNetwork:
         self.device = device
         self.rows = rows_of(device, size)
         # The passes that find what to fold run where the weights are: on a CPU, a GPU's libraries start meanwhile.
-        blank = torch.zeros(1, 3, size, size, dtype=torch.uint8, device=net.classifier.head.weight.device)
+        side = _side_for_folding(net, size)
+        blank = torch.zeros(1, 3, side, side, dtype=torch.uint8, device=net.classifier.head.weight.device)
         self.net = fold_batch_norms(net, blank)
         fold_two_maps(self.net)
         if device.type == "cuda":
@@ -144,6 +149,13 @@ class TorchNetwork:
         if self.device.type == "cuda":
             maps = to_8bit(maps)
         return seen.class_logits.float(), maps, seen.peaks.float(), seen.activations.float(), ids.clone()
+
+
+def _side_for_folding(net: LocalizerNet, size: int) -> int:
+    """Side of a frame that passes every layer: as small as possible where the network is known to take any size."""
+    if not isinstance(net.classifier.encoder.network, ResNet):
+        return size
+    return min(size, lcm(net.map_size or LEAST_SIDE, net.classifier.size or LEAST_SIDE))
 
 
 @torch.no_grad()

@@ -1,7 +1,6 @@
 """Draw on frames: heat-map, predicted box in red, true boxes in green, and labels in any script."""
 
 import os
-import sys
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -238,11 +237,10 @@ def draws(font: Path, character: str) -> bool:
 @cache
 def system_fonts() -> tuple[Path, ...]:
     """Outline fonts of this machine, plain faces first."""
-    home = Path.home() if "HOME" in os.environ or sys.platform == "win32" else Path("/")
+    home = Path.home() if "HOME" in os.environ else Path("/")
     folders = [
         *(Path("/usr/share/fonts"), Path("/usr/local/share/fonts"), home / ".local/share/fonts", home / ".fonts"),
         *(Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library/Fonts"),
-        Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts",
     ]
     found = (
         path
