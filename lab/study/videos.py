@@ -128,7 +128,7 @@ def _clips(lab: Lab) -> list[int]:
 def _possible(lab: Lab) -> list[float]:
     """The numbers that leave some clips out, and all."""
     most = max(_clips(lab))
-    return list(lab.few([count for count in COUNTS if count < most or count == inf]))
+    return list(lab.few([count for count in COUNTS if count < most or count == inf])) or [inf]
 
 
 def cells(lab: Lab) -> Sequence[Cell]:
