@@ -1,13 +1,14 @@
 """How many videos does a class need? CorLoc, class and presence against the number of tagged videos of each class.
 
-The paper has no such curve. Of each class, n of its videos that are not for the test are chosen at random, those of a
-smaller n among them; a fifth of them, at least one, is held out, as ``colocam train`` does it. The other videos are not
-seen at all, in neither stage. Test videos are always the same.
+The paper has no such curve. Of each class, n of its clips that are not for the test are chosen at random, those of a
+smaller n among them; a clip is a video, or a shot of one. A fifth of their videos, at least one, is held out, as
+``colocam train`` does it. The other clips are not seen at all, in neither stage. Test clips are always the same.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import inf
 from pathlib import Path
 
@@ -28,64 +29,71 @@ from lab.study.tables import Measured, Table
 from lab.study.workplace import Lab
 
 COUNTS = (2, 5, 10, 20, inf)
-"""Tagged videos of each class; ``inf`` is all of them, with the splits of the data."""
+"""Tagged clips of each class; ``inf`` is all of them, with the splits of the data."""
 METHOD = "colocam"
 
 
 def chosen_clips(catalogue: Catalogue, count: int, val_fraction: float, seed: int) -> tuple[Clip, ...]:
-    """The clips of ``count`` videos of each tag, split into training and validation, and all clips for the test.
+    """``count`` clips of each tag, split into training and validation by video, and all clips for the test.
 
-    A tag with fewer videos keeps all of them; one video of several tags is in one split.
+    They come from as many videos as possible: the second shot of a video is taken after the first of every other one.
+    A tag with fewer clips keeps all of them; one video of several tags is in one split.
     """
     random = np.random.default_rng(seed)
-    kept: set[tuple[str, str]] = set()
+    kept: set[str] = set()
     held_out: set[str] = set()
     for tag in catalogue.tags:
-        videos = list(dict.fromkeys(clip.video for clip in catalogue.clips if clip.tag == tag and clip.split != "test"))
-        mine = [videos[place] for place in random.permutation(len(videos))[:count].tolist()]
-        kept |= {(tag, video) for video in mine}
-        held_out |= set(mine[: min(max(round(val_fraction * len(mine)), 1), len(mine) - 1)])
+        shots: dict[str, list[str]] = {}
+        for clip in catalogue.clips:
+            if clip.tag == tag and clip.split != "test":
+                shots.setdefault(clip.video, []).append(clip.name)
+        videos = random.permutation(sorted(shots)).tolist()
+        own = [random.permutation(shots[video]).tolist() for video in videos]
+        in_turn = [name for names in zip_longest(*own) for name in names if name is not None]
+        kept |= set(in_turn[:count])
+        used = videos[:count]
+        held_out |= set(used[: min(max(round(val_fraction * len(used)), 1), len(used) - 1)])
     return tuple(
         clip if clip.split == "test" else replace(clip, split="val" if clip.video in held_out else "train")
         for clip in catalogue.clips
-        if clip.split == "test" or (clip.tag, clip.video) in kept
+        if clip.split == "test" or clip.name in kept
     )
 
 
 @dataclass(frozen=True, slots=True)
 class FewVideos:
-    """Train both stages with some videos of each class, and evaluate.
+    """Train both stages with some clips of each class, and evaluate.
 
     ``{"corloc": {protocol: …}, "classification": percent, "presence": {"roc_auc": …, "empty_ap": …} or null}``.
 
     Attributes:
-        videos: of each class; ``inf``: all.
+        clips: of each class; ``inf``: all.
     """
 
-    videos: float
+    clips: float
 
     seeded = True
 
     @property
     def label(self) -> str:
-        """The number of videos."""
-        return f"CoLo-CAM, {_name(self.videos)}"
+        """The number of clips."""
+        return f"CoLo-CAM, {_name(self.clips)}"
 
     def config(self, lab: Lab, seed: int) -> Config:
         """The configuration of the cell."""
         return lab.config((), seed, (METHOD,))
 
     def identity(self, lab: Lab, seed: int) -> Result:
-        """The number of videos, the configuration and the data."""
-        videos = None if self.videos == inf else self.videos
-        return {"videos": videos, **_tags_alone(lab).identity(self.config(lab, seed))}
+        """The number of clips, the configuration and the data."""
+        clips = None if self.clips == inf else self.clips
+        return {"videos": clips, **_tags_alone(lab).identity(self.config(lab, seed))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
         """Train and evaluate on the test frames; ``folder`` becomes a run folder."""
         config, manifest = self.config(lab, seed), lab.data.manifest
-        if self.videos != inf:
-            clips = chosen_clips(_catalogue(lab), int(self.videos), config.frames.val_fraction, seed)
-            index = lab.work / "videos" / f"{self.videos:g}-seed-{seed}-{lab.data.digest}"
+        if self.clips != inf:
+            clips = chosen_clips(_catalogue(lab), int(self.clips), config.frames.val_fraction, seed)
+            index = lab.work / "videos" / f"{self.clips:g}-seed-{seed}-{lab.data.digest}"
             manifest, _ = write_index(index, Index(clips, Truth({})))
         _tags_alone(lab).train(config, folder, manifest=manifest)
         found = evaluate(folder, lab.data.truth, cams=(), device=lab.device)
@@ -104,24 +112,23 @@ def _tags_alone(lab: Lab) -> Lab:
     return replace(lab, val_boxes=False)
 
 
-def _name(videos: float) -> str:
-    return "all videos" if videos == inf else f"{videos:g} videos"
+def _name(clips: float) -> str:
+    return "all clips" if clips == inf else f"{clips:g} clips"
 
 
 def _catalogue(lab: Lab) -> Catalogue:
     return read_catalogue(lab.data.manifest, val_fraction=lab.config().frames.val_fraction, seed=0)
 
 
-def _videos(lab: Lab) -> list[int]:
-    """Number of videos of each tag that are not for the test."""
-    found = {(clip.tag, clip.video) for clip in _catalogue(lab).clips if clip.split != "test"}
-    return list(Counter(tag for tag, _ in found).values())
+def _clips(lab: Lab) -> list[int]:
+    """Number of clips of each tag that are not for the test."""
+    return list(Counter(clip.tag for clip in _catalogue(lab).clips if clip.split != "test").values())
 
 
 def _possible(lab: Lab) -> list[float]:
-    """The numbers that leave some videos out, and all."""
-    most = max(_videos(lab))
-    return list(lab.few([count for count in COUNTS if count < most or count == inf]))
+    """The numbers that leave some clips out, and all."""
+    most = max(_clips(lab))
+    return list(lab.few([count for count in COUNTS if count < most or count == inf])) or [inf]
 
 
 def cells(lab: Lab) -> Sequence[Cell]:
@@ -130,8 +137,8 @@ def cells(lab: Lab) -> Sequence[Cell]:
 
 
 def read(lab: Lab, results: Results) -> Findings:
-    """A row and a point for each number of videos."""
-    counts, videos = _possible(lab), _videos(lab)
+    """A row and a point for each number of clips."""
+    counts, there = _possible(lab), _clips(lab)
     rows = []
     for count in counts:
         cell = FewVideos(count)
@@ -142,14 +149,14 @@ def read(lab: Lab, results: Results) -> Findings:
         "In percent: CorLoc, mean over classes; right classes of test frames; presence with the tag given, area under "
         "the ROC curve and average precision of empty frames, where the test frames have some"
     )
-    columns = ("videos of each class", *reversed(SHOWN), "class", "presence, ROC AUC", "presence, AP")
-    places = tuple(sum(videos) / len(videos) if count == inf else float(count) for count in counts)
+    columns = ("clips of each class", *reversed(SHOWN), "class", "presence, ROC AUC", "presence, AP")
+    places = tuple(sum(there) / len(there) if count == inf else float(count) for count in counts)
     names = (f"CorLoc, {SHOWN[1]}", f"CorLoc, {PUBLISHED_PROTOCOL}", "class", "presence, ROC AUC")
     series = tuple(Series(name, [row[place] for row in rows]) for place, name in enumerate(names, start=1))
-    note = f"All videos: {min(videos)}–{max(videos)} of each class, {sum(videos) / len(videos):.1f} in the mean."
+    note = f"All clips: {min(there)}–{max(there)} of each class, {sum(there) / len(there):.1f} in the mean."
     return Findings(
         [Table("table", title, columns, tuple(rows))],
-        [Lines("tagged videos of each class", "percent", places, series)],
+        [Lines("tagged clips of each class", "percent", places, series)],
         [note],
     )
 
@@ -164,8 +171,9 @@ VIDEOS = Study(
     cells,
     read,
     (
+        "A clip is a video, or a shot of one; they come from as many videos as possible.",
         "A fifth of the chosen videos, at least one, is held out to choose epoch and threshold, by tags alone.",
-        "A class with fewer videos keeps all of them; a number that no class exceeds is not run, because it is all.",
+        "A class with fewer clips keeps all of them; a number that no class exceeds is not run, because it is all.",
         "Commands with one of --values each can run side by side; without --values the command then reads all results.",
     ),
     values=COUNTS,

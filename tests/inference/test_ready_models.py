@@ -1,5 +1,6 @@
 """Models that are found by name: in a clone, in the package of models, or not at all."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.inference import ready_models as ready
+from colocam.inference.onnx_network import open_onnx
 from colocam.inference.ready_models import DEFAULT, default_model, find_model, looks_like_model
 
 ROOT = Path(__file__).parents[2]
@@ -141,3 +143,14 @@ def test_serve_without_a_model(models, colocam, monkeypatch):
         (file, ["holiday.mp4"]), (file, []), (run, []), (run, ["a.mp4"]), (run, ["a.mp4"]),
     ]  # fmt: skip
     assert [out for *_, out in asked] == [page, page, *[Path("run-page")] * 3]
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "models").glob("*/*.onnx")), ids=lambda file: file.stem)
+def test_a_model_of_the_repository_is_small_whole_and_described(file):
+    assert file.stem == file.parent.name
+    assert file.stat().st_size <= 16e6
+    _, card = open_onnx(file)
+    described = (file.parent / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "TODO" not in described
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in described
+    assert [tag for tag in card.tags if tag not in described] == []

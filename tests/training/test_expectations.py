@@ -17,12 +17,11 @@ CPU, PRETRAINED = load_config("cpu"), load_config("resnet50")
 
 
 def catalogue(**videos):
-    """``owl=3``: three videos of two clips each to learn from, the first for validation, and 20 for the test."""
+    """``owl=3``: three shots of two videos to learn from, the first for validation, and 20 for the test."""
     clips = [
-        Clip(f"{tag}/{number}-{part}", tag, "val" if number == 0 else "train", Path(), video=f"{tag}/{number}")
+        Clip(f"{tag}/{number}", tag, "val" if number == 0 else "train", Path(), video=f"{tag}/{number > 0}")
         for tag, count in videos.items()
         for number in range(count)
-        for part in range(2)
     ]
     clips += [Clip(f"{tag}/t{n}", tag, "test", Path(), video=f"{tag}/t{n}") for tag in videos for n in range(20)]
     return Catalogue(tuple(clips), tuple(sorted(videos)))
@@ -31,7 +30,9 @@ def catalogue(**videos):
 def test_classes_with_few_videos_are_named():
     assert few_videos(catalogue(owl=10, cat=12), CPU) is None
     told = few_videos(catalogue(owl=3, cat=12, fox=9), CPU)
-    assert told.startswith("warning: 2 of 3 tags have fewer than 10 videos (owl 3, fox 9): expect many wrong classes")
+    assert told.startswith(
+        "warning: 2 of 3 tags have fewer than 10 videos or shots (owl 3, fox 9): expect many wrong classes"
+    )
     assert "--preset resnet50" in told
     assert "preset" not in few_videos(catalogue(owl=3, cat=12), PRETRAINED)
     many = few_videos(catalogue(**{f"tag{n}": 2 for n in range(8)}), CPU)

@@ -139,6 +139,7 @@ def test_what_is_decided_about_colours_holds_for_labels_and_model(
     cards = [json.loads((one / "model.json").read_text()) for one in (auto, told)]
     assert cards[0] == cards[1] | {"color_growth": growth}
     scores = [evaluate(one, collection.truth).methods["colocam"] for one in (auto, told)]
+    assert capsys.readouterr().err.count(f"CoLo-CAM: maps with colour mean {mean}\n") == 2
     assert scores[0] == scores[1]
     assert scores[0]["tags-only"].threshold == threshold
 

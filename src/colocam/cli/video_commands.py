@@ -21,7 +21,7 @@ def localize(
     words: Annotated[
         list[str],
         Argument(
-            metavar="[RUN] VIDEOS...",
+            metavar="[RUN] VIDEOS",
             help="A trained model (run folder or ONNX file; default: the ready model), then video files, folders of "
             "images, or folders of both; - for the standard input; rtsp://…; /dev/video0.",
         ),
@@ -105,7 +105,7 @@ def serve(
     words: Annotated[
         list[str] | None,
         Argument(
-            metavar="[RUN] [VIDEOS]...",
+            metavar="[RUN] VIDEOS",
             help="A trained model (run folder or ONNX file; default: the ready model), then video files, folders of "
             "images, or folders of both.",
         ),

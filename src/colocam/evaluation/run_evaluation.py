@@ -28,7 +28,7 @@ from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, frame_overlaps
 from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
 from colocam.evaluation.objects import evaluate_objects
-from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation
+from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation, method_title
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.options import OptionKeywords, make_options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
@@ -152,21 +152,21 @@ def evaluate(
         find_cam(name)
     make_options(color_mean=color_mean, chooser=chooser)  # refuses what they cannot be
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
-    evaluated = evaluation_set.evaluated
-    found = {}
+    evaluated, found = evaluation_set.evaluated, dict[str, MethodResult]()
     for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
         asked = asked if chooser is None or name in wanted else asked._replace(chooser=chooser)
+        if name not in wanted:
+            say(f"{method_title(name)}: maps with colour mean {asked.color_mean}")
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
-    thresholds = {name: method.threshold for name, method in found.items()}
     asked_options: OptionKeywords = {"color_mean": color_mean, "focus": focus, "chooser": chooser}
     classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
     result = Evaluation(
         methods={name: method.corloc for name, method in found.items()},
         classification=accuracy(evaluation_set.top1, evaluated.frames),
         data=_describe(evaluated, split),
-        instances=instances_of_maps(maps, evaluated.boxes, thresholds),
+        instances=instances_of_maps(maps, evaluated.boxes, {name: one.threshold for name, one in found.items()}),
         refined=None
         if segmenter is None
         else {

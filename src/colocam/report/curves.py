@@ -33,6 +33,7 @@ _TITLES = {
     "best": "Score that chooses the epoch",
     "cam": "CorLoc of the CAMs, %",
     "threshold": "Threshold τ",
+    "color_growth": "Size of boxes with colour mean, relative to without",
     "lr": "Learning rate",
     "skipped": "Skipped steps (loss not finite)",
 }

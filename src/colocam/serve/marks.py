@@ -18,7 +18,7 @@ FIRST = 1
 """Number of the object that the model finds; the only one, where nobody adds another."""
 FrameIndex = Annotated[int, Field(ge=0, le=MOST_FRAMES)]
 Coordinate = Annotated[float, Field(ge=-1, le=1 << 16, allow_inf_nan=False)]
-Number = Annotated[int, Field(ge=FIRST, le=1 << 16)]
+Number = Annotated[int, Field(ge=FIRST, le=999)]
 Corners = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
 _STRICT = ConfigDict(strict=True, extra="forbid")
 PREDICTED, ACCEPTED, NONE, BOX, FOLLOWS, FOLLOWS_NONE, ASKED = range(7)

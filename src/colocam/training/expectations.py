@@ -8,14 +8,15 @@ from colocam.config import Config
 from colocam.data.catalogue import Catalogue
 
 FEW = 10
-"""Videos of a class below which training warns. With 10 a class (a game, 8 classes, preset ``resnet50``) 84 % of the
-classes were right; with 6 a class a small world of 4 classes was trained to 31 %, at a chance of 25 %."""
+"""Videos of a class, or shots of its videos, below which training warns. With 10 a class (a game, 8 classes, preset
+``resnet50``) 84 % of the classes were right; with 6 a class a small world of 4 classes was trained to 31 %, at a chance
+of 25 %."""
 NEAR = 0.25
 """An accuracy nearer to chance than this share of the way to 100 % counts as near."""
 
 
 class Expected(NamedTuple):
-    """A point of the curve of ``colocam study videos``: what so many tagged videos of each class gave, in percent."""
+    """A point of the curve of ``colocam study videos``: what so many tagged clips of each class gave, in percent."""
 
     videos: int
     corloc: float
@@ -27,9 +28,8 @@ CURVE: tuple[Expected, ...] = ()
 
 
 def few_videos(catalogue: Catalogue, config: Config) -> str | None:
-    """The warning for classes with fewer than :data:`FEW` videos to learn from; None where all have enough."""
-    videos = {(clip.tag, clip.video) for clip in catalogue.clips if clip.split != "test"}
-    counts = Counter(tag for tag, _ in videos)
+    """The warning for classes with fewer than :data:`FEW` clips to learn from; None where all have enough."""
+    counts = Counter(clip.tag for clip in catalogue.clips if clip.split != "test")
     few = sorted((count, tag) for tag, count in counts.items() if count < FEW)
     if not few:
         return None
@@ -42,7 +42,7 @@ def few_videos(catalogue: Catalogue, config: Config) -> str | None:
             f"with {like.videos}, {like.accuracy:.0f} % of the classes and {like.corloc:.0f} % of the boxes were right"
         )
     return (
-        f"warning: {len(few)} of {len(counts)} tags have fewer than {FEW} videos ({named}{more}): {told}; "
+        f"warning: {len(few)} of {len(counts)} tags have fewer than {FEW} videos or shots ({named}{more}): {told}; "
         f"add videos with other backgrounds{_pretrained(config)}"
     )
 

@@ -34,21 +34,30 @@ def videos_of(clips, tag, *splits):
     return {clip.video for clip in clips if clip.tag == tag and clip.split in splits}
 
 
+def test_the_chosen_clips_come_from_as_many_videos_as_possible():
+    every = catalogue(cat=4, owl=30)  # 8 and 60 clips
+    for count, cats, held in ((2, 2, 1), (5, 4, 1), (10, 4, 1)):
+        clips = chosen_clips(every, count, 0.2, seed=1)
+        assert len(videos_of(clips, "cat", "train", "val")) == cats
+        assert len(videos_of(clips, "cat", "val")) == held
+        assert len([clip for clip in clips if clip.tag == "cat" and clip.split != "test"]) == min(count, 8)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_so_many_videos_of_each_tag_are_taken(seed):
+def test_so_many_clips_of_each_tag_are_taken(seed):
     every = catalogue(cat=30, owl=7)
-    before: dict[str, set[str]] = {"cat": set(), "owl": set()}
+    before: set[str] = set()
     for count, held in ((2, 1), (5, 1), (10, 2), (20, 4)):
         clips = chosen_clips(every, count, 0.2, seed)
-        for tag, there in (("cat", 30), ("owl", 7)):
-            training, validation = videos_of(clips, tag, "train"), videos_of(clips, tag, "val")
-            assert len(training | validation) == min(count, there)
-            assert not training & validation
-            assert len(validation) == (held if count <= there else 1)
-            assert before[tag] <= training | validation  # more videos are more, not others
-            before[tag] = training | validation
+        assert len([clip for clip in clips if clip.tag == "cat" and clip.split != "test"]) == count
+        assert len([clip for clip in clips if clip.tag == "owl" and clip.split != "test"]) == min(count, 14)
+        assert len(videos_of(clips, "cat", "val")) == held
+        for tag in ("cat", "owl"):
+            assert not videos_of(clips, tag, "train") & videos_of(clips, tag, "val")
             assert videos_of(clips, tag, "test") == {f"{tag}/test-0", f"{tag}/test-1"}
-        assert all(sum(clip.video == one.video for clip in clips) == 2 for one in clips)  # all clips of a video
+        names = {clip.name for clip in clips}
+        assert before <= names  # more clips are more, not others
+        before = names
     assert chosen_clips(every, 5, 0.2, seed) == chosen_clips(every, 5, 0.2, seed)
     assert chosen_clips(every, 5, 0.2, seed) != chosen_clips(every, 5, 0.2, seed + 1)
 
@@ -60,9 +69,9 @@ def test_the_table_is_what_was_trained_on_fewer_videos_and_evaluated(smoked):
     assert said["cells"] == "2 of 2"
     with (folder / "table.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert [row["videos of each class"] for row in rows] == ["2 videos", "all videos"]
+    assert [row["clips of each class"] for row in rows] == ["2 clips", "all clips"]
     work = folder.parent / "work"
-    for row, name in zip(rows, ("2-videos", "all-videos"), strict=True):
+    for row, name in zip(rows, ("2-clips", "all-clips"), strict=True):
         (path,) = (work / "cells").glob(f"colo-cam-{name}-*/result.json")
         result = json.loads(path.read_text(encoding="utf-8"))
         assert float(row["tags-only"]) == pytest.approx(result["corloc"]["tags-only"]["average"])
@@ -70,10 +79,10 @@ def test_the_table_is_what_was_trained_on_fewer_videos_and_evaluated(smoked):
         assert float(row["presence, ROC AUC"]) == pytest.approx(100 * result["presence"]["roc_auc"])
         trained = json.loads((path.parent / "data.json").read_text(encoding="utf-8"))
         used = {clip["video"] for clip in trained["clips"] if clip["split"] != "test"}
-        assert len(used) == 3 * (2 if name == "2-videos" else 3)
+        assert len(used) == 3 * (2 if name == "2-clips" else 3)
     text = (folder / "README.md").read_text(encoding="utf-8")
     assert "Not in the paper." in text
-    assert "All videos: 3–3 of each class" in text
+    assert "All clips: 3–3 of each class" in text
 
 
 def test_boxes_of_validation_videos_change_nothing(lab):
