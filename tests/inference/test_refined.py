@@ -11,6 +11,9 @@ from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.localizer import open_network
+from colocam.inference.network import OutputShape
+from colocam.inference.passes import Passes
+from colocam.inference.refining import SeveralMasks
 from colocam.labels import export
 from colocam.labels.table import read_table
 from colocam.segment import load_segmenter
@@ -173,3 +176,33 @@ def test_where_a_segmenter_has_no_mask_blobs_remain(film, tmp_path, colocam, box
     refined, plain = rows("refined", "--refine", box_segmenter_files), rows("plain")
     assert set(refined.refined) == {""}
     np.testing.assert_array_equal(refined.box, plain.box)
+
+
+class SeesColour:
+    """A network that finds the first class in green crops and is unsure of all else; keeps what it was shown."""
+
+    rows, on_gpu, crop_rows = 4, False, 4
+
+    def classify(self, images, boxes):
+        self.images, self.boxes = images, boxes
+        logits = np.zeros((len(images), 2), np.float32)
+        logits[:, 0] = np.where(images[:, 16, 16, 1] == 250, 4, -4)
+        return logits
+
+
+def test_masks_are_classified_alone_on_grey():
+    network = SeesColour()
+    image = np.zeros((60, 80, 3), np.uint8)
+    image[:, :40], image[:, 40:] = (250, 0, 0), (0, 250, 0)
+    masks = np.zeros((2, 48, 64), np.uint8)
+    masks[0, 12:36, 16:48], masks[1, 12:36, 40:64] = 1, 1
+    several = SeveralMasks(None, Passes(network, OutputShape(2, 32, 32)), 0)
+    found = several._shows(several._network, 0, image, masks)
+    np.testing.assert_allclose(found, [1 / (1 + np.exp(-4)), 1 / (1 + np.exp(4))], rtol=1e-5)
+    np.testing.assert_allclose(network.boxes[:2], [[0.25, 0.25, 0.75, 0.75], [0.625, 0.25, 1, 0.75]])
+    grey = (network.images == (124, 116, 104)).all(3)
+    assert grey[0, :8].all()
+    assert not grey[0, 8:24, 8:24].any()
+    assert grey[1, :, :20].all()
+    assert not grey[1, 8:24, 20:].any()
+    assert network.images[1, 16, 28].tolist() == [0, 250, 0]

@@ -40,5 +40,7 @@ def test_the_stored_tables_come_out_again(tmp_path, model, smooth):
         if name in EXACT or "" in theirs:
             assert ours == theirs
         else:
-            apart = np.abs(np.array(ours, float) - np.array(theirs, float))
+            more = np.array(ours, float) - np.array(theirs, float)
+            # Version 0.2.0 also asks the decoder for presence, which can only lower it.
+            apart = np.maximum(more, 0) if name == "presence" else np.abs(more)
             assert (apart.max() if SAME_COLORS else np.median(apart)) <= (far if name in PIXELS else near), name

@@ -309,3 +309,36 @@ def test_another_thread_than_the_owner_is_refused(recorded):
     one_pass(recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8))
     with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="another thread owns this network"):
         other.submit(one_pass, recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
+
+
+def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(tiny):
+    """Against crops cut by hand, classified by the network as it was trained."""
+    torch.manual_seed(1)
+    config = load_config("cpu", overrides=list(tiny))
+    net = unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder, crop_head=True)).eval()
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (20, SIDE, SIDE, 3), np.uint8)
+    boxes = np.tile(np.array([0.25, 0.25, 0.75, 0.75], np.float32), (20, 1))  # 1.2 times as large: 0.2 to 0.8
+    boxes[1::2] = 0, 0, 1, 1
+    cut = []
+    for i, image in enumerate(images):
+        begin, side = (0.0, 1.0) if i % 2 else (0.2, 0.6)
+        at = torch.from_numpy(2 * (begin + side * (np.arange(2 * SIDE) + 0.5) / (2 * SIDE)) - 1).float()
+        grid = torch.stack(torch.meshgrid(at, at, indexing="xy"), -1)[None]
+        whole = torch.from_numpy(image).permute(2, 0, 1)[None].float()
+        sampled = nn.functional.grid_sample(whole, grid, padding_mode="border", align_corners=False)
+        cut.append(nn.functional.avg_pool2d(sampled, 2))
+    with torch.no_grad():
+        features = [net.classifier.encoder(one)[-1].mean((2, 3)) for one in cut]
+        expected = torch.cat([net.crop_head(one / one.norm()) for one in features]).numpy()
+    passes = Passes(TorchNetwork(copy.deepcopy(net), CPU, size=SIDE), OutputShape(3, SIDE, SIDE))
+    assert passes.reads_crops
+    found = passes.classify_crops(images, boxes)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert np.ptp(expected, axis=0).min() > 0.01  # crops differ
+    for i in (0, 7, 19):
+        np.testing.assert_array_equal(passes.classify_crops(images[i : i + 1], boxes[i : i + 1])[0], found[i])
+
+
+def test_a_model_without_a_crop_head_reads_no_crops(small):
+    assert not Passes(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE), OutputShape(3, SIDE, SIDE)).reads_crops

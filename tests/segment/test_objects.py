@@ -103,6 +103,24 @@ def test_what_the_map_does_not_show_is_no_object():
     assert segmenter.prompts == 0
 
 
+def test_the_class_decides_among_what_the_map_shows():
+    """Shown are the masks at the picture's own resolution or below, with the share of the class in their colour."""
+    picture, level = SCENES[0]
+
+    def green(image, masks):
+        small = cv2.resize(image, masks.shape[:0:-1], interpolation=cv2.INTER_AREA)
+        return np.array([small[mask > 0].mean(0)[1] / 255 if mask.mean() < 0.5 else 0.0 for mask in masks])
+
+    (plain,) = find_objects(FloodSegmenter(), [picture], level[None])
+    (found,) = find_objects(FloodSegmenter(), [picture], level[None], green)
+    first = np.array(BOXES[0][1])
+    assert iou(plain[0].box, first) < 0.5 < iou(found[0].box, first)
+    own = next(one for one in plain if iou(one.box, first) > 0.5)
+    assert found[0].score == pytest.approx(own.score * (250 / 255) ** 0.5, rel=0.03)
+    (none,) = find_objects(FloodSegmenter(), [picture], level[None], lambda _, masks: np.zeros(len(masks)))
+    assert none == []
+
+
 def test_points_are_warm_and_as_many_as_allowed():
     rng = np.random.default_rng(0)
     sides = []

@@ -294,7 +294,8 @@ class Localizer:
         motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
-            refined = (SeveralMasks if self.options.instances else OneMask)(self.segmenter)
+            one, several = OneMask(self.segmenter), SeveralMasks(self.segmenter, self.network, self._tag)
+            refined = several if self.options.instances else one
             observed = refine_windows(ahead(observed, 1, "boxes"), refined, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:

@@ -74,6 +74,19 @@ class Network(Protocol):
         ...
 
 
+class CropNetwork(Network, Protocol):
+    """A network that can also read the class of a crop; :class:`Passes` alone calls it."""
+
+    @property
+    def crop_rows(self) -> int:
+        """Crops of one pass; 0 where the model has no head for crops."""
+        ...
+
+    def classify(self, images: Levels, boxes: Float32Array, /) -> Float32Array:
+        """Logits (B, K) of what lies in boxes (B, 4) in 0–1 of images (B, S, S, 3), one box in each; in any thread."""
+        ...
+
+
 class PostProcessing(NamedTuple):
     """What is done to the maps of B frames before boxes are read from them.
 

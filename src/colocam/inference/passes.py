@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from colocam.inference.network import (
+    CropNetwork,
     HostOutput,
     Ids,
     Network,
@@ -20,7 +21,7 @@ from colocam.inference.network import (
     postprocess_arrays,
     rows_of,
 )
-from colocam.types import Levels
+from colocam.types import Float32Array, Levels
 from colocam.utils.progress import long_work, wait_for
 
 GROUP = 8
@@ -152,6 +153,27 @@ class Passes:
         from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
 
         return postprocess_tensors(outputs, how)
+
+    @property
+    def reads_crops(self) -> bool:
+        """Whether the model can read the class of a crop."""
+        return bool(getattr(self._network, "crop_rows", 0))
+
+    def classify_crops(self, images: Levels, boxes: Float32Array) -> Float32Array:
+        """Logits (n, K) of what lies in boxes (n, 4) in 0–1 of n ≥ 1 images (n, S, S, 3), if it can.
+
+        Every pass has the same number of rows, so that rounding does not depend on n. This does not touch the buffers
+        of recorded passes, so that any thread may call it.
+        """
+        network = cast("CropNetwork", self._network)
+        rows, parts = network.crop_rows, []
+        for start in range(0, len(images), rows):
+            filled = np.zeros((rows, *images.shape[1:]), np.uint8)
+            corners = np.tile(np.array([0, 0, 1, 1], np.float32), (rows, 1))
+            count = len(images[start : start + rows])
+            filled[:count], corners[:count] = images[start : start + rows], boxes[start : start + rows]
+            parts.append(network.classify(filled, corners)[:count])
+        return np.concatenate(parts)
 
     def _group(self, rows: int) -> int:
         if not self.on_gpu or rows <= GROUP or rows % GROUP:

@@ -3,20 +3,27 @@
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from threading import Event
 
+import cv2
 import numpy as np
 
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.extract import scale_boxes
+from colocam.inference.passes import Passes
+from colocam.inference.stages import AnyNetwork, softmax
+from colocam.maps.postprocess import array_classes_of
 from colocam.segment.objects import find_objects
-from colocam.segment.refine import refine
+from colocam.segment.refine import PADDING_COLOR, extents, refine
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float64Array
+from colocam.types import Float64Array, Image, Levels
 from colocam.utils.progress import long_work, wait_for
+from colocam.video.resizing import resize_into
 
 Window = list[FrameObservation]
+TINY = 1e-9
 
 
 def refine_windows(
@@ -54,20 +61,44 @@ class OneMask:
 
 
 class SeveralMasks:
-    """A mask for each object of a frame; where there is none, the blobs of the map remain its candidates."""
+    """A mask for each object of a frame; where there is none, the blobs of the map remain its candidates.
 
-    def __init__(self, segmenter: Segmenter) -> None:
-        self._segmenter = segmenter
+    Args:
+        segmenter: gives the masks.
+        network: reads their classes, if it can.
+        tag: index of the class; None: the class that the classifier finds in the window.
+    """
+
+    def __init__(self, segmenter: Segmenter, network: AnyNetwork, tag: int | None) -> None:
+        self._segmenter, self._tag = segmenter, tag
+        self._network = network if isinstance(network, Passes) and network.reads_crops else None
 
     def __call__(self, window: Window) -> None:
         """Set ``candidates`` and ``masks``."""
         images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
-        for observation, objects in zip(window, find_objects(self._segmenter, images, levels), strict=True):
+        shows = None if self._network is None else partial(self._shows, self._network, self._class_of(window))
+        for observation, objects in zip(window, find_objects(self._segmenter, images, levels, shows), strict=True):
             if objects:
                 boxes = _in_map(np.array([one.box for one in objects]), observation)
                 scores = np.array([one.score for one in objects])
                 observation.candidates = Candidates(boxes, scores, np.zeros(len(boxes)))
                 observation.masks = objects
+
+    def _class_of(self, window: Window) -> int:
+        logits = np.log(np.maximum([one.probabilities for one in window], TINY)).astype(np.float32)
+        return int(array_classes_of(logits, np.zeros(len(window), np.int64), self._tag)[0])
+
+    @staticmethod
+    def _shows(network: Passes, tag: int, image: Image, masks: Levels) -> Float64Array:
+        """(n,) probability of a class for masks (n, h, w) of an image (H, W, 3), each alone on grey."""
+        side = network.shape.size
+        small, crops = np.empty((side, side, 3), np.uint8), np.empty((len(masks), side, side, 3), np.uint8)
+        resize_into(image, small)
+        crops[:] = PADDING_COLOR
+        for crop, mask in zip(crops, masks, strict=True):
+            cv2.copyTo(small, cv2.resize(255 * mask, (side, side), interpolation=cv2.INTER_LINEAR) // 128, crop)
+        boxes = extents(masks.astype(bool)) / np.tile(masks.shape[:0:-1], 2)
+        return softmax(network.classify_crops(crops, boxes.astype(np.float32)))[:, tag].astype(np.float64)
 
 
 def _in_map(boxes: Float64Array, observation: FrameObservation) -> Float64Array:

@@ -8,11 +8,13 @@ number of points allows: a small warm area has a fine grid, where small objects 
     q · s · max(0, m − ½ r) · v^0.2 · a^0.3,
 
 with the quality q that the segmenter expects, its stability s, the mean foreground probability m inside the mask and r
-around it, the number v of prompts that gave the same mask, and its share a of the frame.
+around it, the number v of prompts that gave the same mask, and its share a of the frame; times √P with the probability
+P that the mask, alone on grey, shows the class, where the model can tell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import cv2
@@ -46,12 +48,18 @@ MOST_MASKS = 100
 """Different masks of a frame that are scored."""
 AROUND = 1 / 32
 """Width of a mask's surroundings, relative to the segmenter's square."""
-SURROUNDINGS, VOTES, SIZE = 0.5, 0.2, 0.3
-"""Weight of the surroundings, and powers of votes and area in the score."""
+SURROUNDINGS, VOTES, SIZE, CLASS = 0.5, 0.2, 0.3, 0.5
+"""Weight of the surroundings, and powers of votes, area and class in the score."""
+MOST_CROPS = 32
+"""Masks of a frame whose class is read, the best ones; the others are no objects."""
 CONTAINED = 0.7
 """Share of the smaller of two masks that they may have in common; otherwise only the better one is kept."""
 LEAST_SCORE = 0.04
 """Of an object; the best one of a frame is always kept."""
+
+
+Shows = Callable[[Image, Levels], Float64Array]
+"""(Frame (H, W, 3), n ≥ 1 masks (n, h, w) of 0 and 1 over it) → (n,) probability that each shows the class."""
 
 
 class WarmPoints(NamedTuple):
@@ -61,14 +69,18 @@ class WarmPoints(NamedTuple):
     side: int
 
 
-def find_objects(segmenter: Segmenter, images: Sequence[Image], levels: Levels) -> list[list[ObjectMask]]:
+def find_objects(
+    segmenter: Segmenter, images: Sequence[Image], levels: Levels, shows: Shows | None = None
+) -> list[list[ObjectMask]]:
     """The objects of each of B ≥ 1 frames, the best first; frames do not depend on each other.
 
     Args:
         segmenter: gives the masks.
         images: frames (H, W, 3), each of its own size.
         levels: (B, h, w) heat maps in 8 bits, each stretched over its frame.
+        shows: reads the class of masks, in any thread; None: the score is without the class.
     """
+    work = partial(_objects, shows)
     batches = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
 
     def prepare(own: slice) -> tuple[npt.NDArray[np.int64], Levels, list[WarmPoints]]:
@@ -79,7 +91,7 @@ def find_objects(segmenter: Segmenter, images: Sequence[Image], levels: Levels) 
     with ThreadPoolExecutor(1, "squares") as pool:  # prepares the next frames while the segmenter computes
         for own, (inside, filled, warm) in zip(batches, pool.map(prepare, batches), strict=True):
             masks = _masks(segmenter, filled, inside, [one.points for one in warm])
-            found += parallel_map(_objects, images[own], levels[own], (inside / segmenter.side).tolist(), warm, masks)
+            found += parallel_map(work, images[own], levels[own], (inside / segmenter.side).tolist(), warm, masks)
     return found
 
 
@@ -181,7 +193,9 @@ def distinct(common: Float64Array, quality: Float64Array) -> Distinct:
     return Distinct(kept, common[np.ix_(kept, kept)], quality[kept], votes[kept])
 
 
-def _objects(image: Image, level: Levels, inside: Sequence[float], warm: WarmPoints, masks: _Masks) -> list[ObjectMask]:
+def _objects(
+    shows: Shows | None, image: Image, level: Levels, inside: Sequence[float], warm: WarmPoints, masks: _Masks
+) -> list[ObjectMask]:
     """The objects of a frame, whose image covers ``inside`` (width and height in 0–1) of the segmenter's square."""
     if not masks.logits:
         return []
@@ -198,6 +212,12 @@ def _objects(image: Image, level: Levels, inside: Sequence[float], warm: WarmPoi
     votes = found.votes * (USUAL / warm.side) ** 2
     share = np.diagonal(found.common) / size.prod()
     scores = found.quality * np.maximum(means[:, 0] - SURROUNDINGS * means[:, 1], 0) * votes**VOTES * share**SIZE
+    if shows is not None and scores.any():
+        width, height = np.rint(size).astype(int).clip(1).tolist()
+        best = np.argsort(-scores, kind="stable")[: min(MOST_CROPS, np.count_nonzero(scores))]
+        classified = np.zeros_like(scores)
+        classified[best] = scores[best] * shows(image, outlines[best, :height, :width]) ** CLASS
+        scores = classified
     chosen = suppress(found.common, scores)
     shapes = to_host(logits[found.kept[chosen].tolist()])
     sizes = image.shape[1::-1]

@@ -164,12 +164,12 @@ class Lesson:
         *,
         presence: bool = False,
         labels: bool = False,
-        classes: bool = False,
+        known: int = 0,
     ) -> Candidate:
         """The new candidate, unless it agrees less than the old one with the held-out corrections.
 
-        Presence must be measured, unless nothing is held out: without a calibration so far, against one half. New
-        classes compete with the others, so of them the number of right classes counts, not how sure the head is.
+        Presence must be measured, unless nothing is held out: without a calibration so far, against one half. Beside
+        new classes, no more frames of the ``known`` ones, the first of all classes, may get a wrong class.
         """
         before, after = self.agreement(old), self.agreement(new)
         worse = after.iou < before.iou
@@ -178,8 +178,8 @@ class Lesson:
             worse = bool(self.frames.held_out.any()) and not after.presence_loss <= least
         if labels:
             worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
-        if classes:
-            worse = worse or self._wrong_classes(new.model) > self._wrong_classes(old.model)
+        if known:
+            worse = worse or self._wrong_classes(new.model, known) > self._wrong_classes(old.model, known)
         self.note(name, new, kept=not worse)
         return old if worse else new
 
@@ -199,10 +199,10 @@ class Lesson:
         logits, classes = self._class_logits(model)
         return float(F.cross_entropy(logits, classes)) if len(classes) else 0.0
 
-    def _wrong_classes(self, model: Model) -> int:
-        """Held-out frames with an object for which the head names another class."""
+    def _wrong_classes(self, model: Model, known: int) -> int:
+        """Held-out frames with an object of the first ``known`` classes for which the head names another class."""
         logits, classes = self._class_logits(model)
-        return int((logits.argmax(1) != classes).sum())
+        return int(((logits.argmax(1) != classes) & (classes < known)).sum())
 
     def _class_logits(self, model: Model) -> tuple[Tensor, Tensor]:
         """(n, K) of held-out frames with an object, and their classes (n,)."""
@@ -224,9 +224,9 @@ def _with_classes(
     lesson.note("before", best, kept=True)
     if len(grown.catalogue.tags) > known:
         new = lesson.look(with_classes(lesson, best.model, known))
-        if lesson.keep("classes", best, new, classes=True) is best:
+        if lesson.keep("classes", best, new, known=known) is best:
             names = ", ".join(grown.catalogue.tags[known:])
-            left_out[f"a head with the class {names} agrees less with held-out corrections: not kept"] += 1
+            left_out[f"new class {names}: held-out frames of other classes would get a wrong class"] += 1
             return _with_classes(run, corrections, left_out, folder, replace(how, head=False))
         best = new
     left_out.update(refused)
