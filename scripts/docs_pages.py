@@ -1,9 +1,9 @@
 """Write the pages that Zensical builds the documentation site from (``make docs``) into ``build/docs``.
 
-They are README.md as the first page, the pages of ``docs``, CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, an API page
-for each public module, and a page for each source file that another page links to. Links lead to the same pages as on
-GitHub; docs/README.md gives the order of the navigation. The laboratory's notes (``lab/notes``) are pages too, but only
-their index is in the navigation.
+They are README.md as the first page, the pages of ``docs``, CHANGELOG.md, CONTRIBUTING.md and SECURITY.md, the cards of
+ready models, an API page for each public module, and a page for each source file that another page links to. Links lead
+to the same pages as on GitHub; docs/README.md gives the order of the navigation. The laboratory's notes (``lab/notes``)
+are pages too, but only their index is in the navigation.
 """
 
 import argparse
@@ -56,7 +56,8 @@ def write_pages(out: Path) -> None:
         unwanted = shutil.ignore_patterns("*.md", "*.csv")
         shutil.copytree(ROOT / folder, target, ignore=unwanted, dirs_exist_ok=True)
     written = [path for folder in ("docs", NOTES) for path in relative((ROOT / folder).rglob("*.md"))]
-    pages = {path: site_path(path) for path in [*map(Path, TOP), *written]}
+    cards = relative((ROOT / "models").glob("*/MODEL_CARD.md"))
+    pages = {path: site_path(path) for path in [*map(Path, TOP), *written, *cards]}
     sources: set[Path] = set()
     for path, page in pages.items():
         write(out / page, with_site_links((ROOT / path).read_text(encoding="utf-8"), path, sources))
@@ -85,6 +86,8 @@ def site_path(path: Path) -> Path:
     if path.parts[0] == "docs" or path.is_relative_to(NOTES):
         inside = Path(*path.parts[1:])
         return inside.with_name("index.md") if inside.name == "README.md" else inside
+    if path.name == "MODEL_CARD.md":
+        return Path("models", f"{path.parts[1]}.md")
     module = ".".join(path.parts[1:])
     if module in PUBLIC:
         return Path("api", f"{module}.md")
@@ -136,7 +139,8 @@ def navigation(out: Path) -> str:
         order += [f"api/{module}.md" for module in PUBLIC] + found
         found = sorted((page for page in found if not page.startswith(tuple(others))), key=order.index)
         lines += [f"* {title}", *(f"    * [{heading(out / page)}]({page})" for page in found)]
-    project = [*list(TOP.values())[2:], "notes/index.md"]
+    cards = sorted(f"models/{page.name}" for page in (out / "models").glob("*.md"))
+    project = [*list(TOP.values())[2:], *cards, "notes/index.md"]
     lines += ["* Project", *(f"    * [{heading(out / page)}]({page})" for page in project)]
     return "\n".join(lines) + "\n"
 

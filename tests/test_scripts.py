@@ -34,6 +34,7 @@ def script(monkeypatch, capsys):
 
     def run(path, *arguments):
         monkeypatch.setattr("sys.argv", [str(path), *map(str, arguments)])
+        monkeypatch.syspath_prepend(path.parent)  # as Python does: scripts share functions
         runpy.run_path(str(path), run_name="__main__")
         return capsys.readouterr().out
 

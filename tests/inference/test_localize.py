@@ -27,6 +27,7 @@ from colocam.inference.videos import find_jobs, model_key, refuse_overwriting, s
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
+from colocam.utils import digests as digests_module
 from colocam.utils.digests import FileDigests
 from colocam.utils.progress import say
 from colocam.video.fence import decode, open_video, probe
@@ -35,6 +36,8 @@ from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader
 from endless_pass import endless
 from one_pass import one_pass
+
+ONNX = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 
 
 @pytest.fixture
@@ -314,6 +317,43 @@ def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make
     other = colocam(*command, "--every", "2")
     assert other.err.count("wrote ") == 2
     assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
+
+
+@pytest.fixture
+def loads(monkeypatch):
+    """How often a model was loaded."""
+    counted, load = [], engine.Model.load
+    monkeypatch.setattr(engine.Model, "load", lambda self: counted.append(self.run) or load(self))
+    return counted
+
+
+def test_the_model_is_loaded_only_for_videos_without_results(film, tmp_path, colocam, loads):
+    shutil.copy(film, film.with_name("other.mp4"))
+    command = ["localize", ONNX, film.parent, "-o", tmp_path / "out", "--no-video", "--workers", "2"]
+    assert colocam(*command).err.count("wrote ") == 2
+    again = colocam(*command)
+    assert (again.code, again.err.count("kept (--overwrite recomputes it)"), again.err.count("wrote ")) == (0, 2, 0)
+    assert len(loads) == 1
+    (tmp_path / "out" / "other.csv").unlink()
+    again = colocam(*command)
+    assert (again.code, again.err.count("kept "), again.err.count("wrote ")) == (0, 1, 1)
+    assert colocam(*command, "--overwrite").err.count("wrote ") == 2
+    assert len(loads) == 3
+    gone = ["localize", tmp_path / "gone.onnx", *command[2:]]
+    assert colocam(*gone).error.startswith(f"error: no model at {tmp_path / 'gone.onnx'}: ")
+
+
+def test_a_large_video_whose_digest_is_unknown_is_read_by_its_task_once(film, tmp_path, monkeypatch, loads):
+    monkeypatch.setattr(digests_module, "SMALL", 0)
+    monkeypatch.setattr(digests_module, "SETTLED", -1.0)
+    out = tmp_path / "out"
+    for written in (1, 0):
+        assert len(list(localize_videos(ONNX, [film], out, Writing(annotate=False)))) == written
+        assert len(loads) == 1
+    (out / digests_module.MEMORY).unlink()
+    for loaded in (2, 2):
+        assert list(localize_videos(ONNX, [film], out, Writing(annotate=False))) == []
+        assert len(loads) == loaded
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -126,6 +126,30 @@ def test_localize_without_a_model(models, colocam, tmp_path):
     assert colocam("localize", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
 
 
+def test_label_without_a_model(models, colocam, tmp_path):
+    videos, out = tmp_path / "videos", tmp_path / "labels"
+    videos.mkdir()
+    shutil.copy(STORED / "film.mp4", videos)
+    assert "pip install ./models" in colocam("label", videos, "-o", out).error
+    assert not out.exists()
+    put(models, DEFAULT)
+    done = colocam("label", videos, "-o", out, "--workers", "1")
+    assert (done.code, done.err.count(SAID), done.err.count(": 0 are labelled")) == (0, 1, 1)
+    # The key of a part is made from the content of the model: all of these name the same one.
+    for words in (
+        (videos, "--model", DEFAULT),
+        (videos, "--model", STORED / "model.onnx"),
+        (STORED / "model.onnx", videos),
+    ):
+        again = colocam("label", *words, "-o", out)
+        assert (again.code, SAID in again.err, again.err.count(": 1 are labelled")) == (0, False, 1)
+    assert colocam("label", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
+    two = colocam("label", videos, videos, "-o", out).error
+    assert (
+        two == f"error: label takes a model and one folder or table, got {videos}, {videos}: list all videos in a table"
+    )
+
+
 def test_serve_without_a_model(models, colocam, monkeypatch):
     asked = []
     monkeypatch.setattr("colocam.serve.server.serve", lambda run, videos, out, **_: asked.append((run, videos, out)))

@@ -13,12 +13,13 @@ WIDTH, HEIGHT, COUNT, CUT = 128, 96, 60, 30
 LOST = slice(12, 15)
 NUMBER = "Number(document.querySelector('.number').dataset.frame)"
 CENTRES = np.stack([60 + 34 * np.sin(np.arange(COUNT) / 5), 48 + 20 * np.cos(np.arange(COUNT) / 4)], axis=1)
-TRUE = np.concatenate([CENTRES - (10, 14), CENTRES + (10, 14)], axis=1)
+HALF = np.array([10, 14])
+TRUE = np.concatenate([CENTRES - HALF, CENTRES + HALF], axis=1)
 """(60, 4) the object swings: no straight line between two frames says where it is."""
 
 
 class Displaced:
-    """Stands in for a Localizer: its box is beside the object, in each shot by another way; in some frames it is lost."""
+    """Stands in for a Localizer: its box is beside the object, by shot; in some frames it is lost."""
 
     tags = ("cat", "dog")
     card = type("Card", (), {"size": 32, "presence": None})
@@ -26,7 +27,7 @@ class Displaced:
     def stream(self, frames, **_):
         for frame in frames:
             dx, dy = (12, -3) if frame.index < CUT else (-11, 2)
-            x1, y1, x2, y2 = TRUE[frame.index] + (dx, dy, dx, dy)
+            x1, y1, x2, y2 = TRUE[frame.index] + np.array([dx, dy] * 2)
             found = Localization(
                 frame=frame.index,
                 pts=frame.pts,
@@ -93,7 +94,7 @@ def test_a_box_is_carried_on_as_the_object_moves(swinging):
 
 
 def test_a_box_that_is_carried_on_stays_in_the_frame(swinging):
-    box = TRUE[4] + (-40, -30, 0, 0)
+    box = TRUE[4] - np.array([40, 30, 0, 0])
     draw(swinging, 4, box)
     swinging.press("Shift+P")
     drawn = marks_of(swinging).box[4]
@@ -111,7 +112,7 @@ def test_a_box_stays_where_the_model_looks_at_something_else(swinging):
 
 
 def arrows(by):
-    """The fewest presses of arrow keys that move a box by dx, dy pixels: with Shift ten at a time, also past the aim."""
+    """The fewest presses of arrow keys that move a box by dx, dy pixels: with Shift by ten, also past the aim."""
     for step, (less, more) in zip(by, (("ArrowLeft", "ArrowRight"), ("ArrowUp", "ArrowDown")), strict=True):
         tens = round(step / 10)
         ones = round(step) - 10 * tens

@@ -7,7 +7,7 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from colocam.cli import completion
 from colocam.errors import ArgumentError
@@ -16,7 +16,6 @@ from colocam.types import SPLITS, Split
 if TYPE_CHECKING:
     from colocam.video.frame_choice import FrameChoice
 
-Model = Annotated[Path, Argument(help="Run folder of a trained model, or an ONNX file made from it.")]
 NamedModel = Annotated[
     str | None,
     Option(

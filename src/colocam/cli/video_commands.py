@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from colocam.cli import completion
-from colocam.cli.shared_options import Model, ModelOptions, NamedModel, with_options
+from colocam.cli.shared_options import ModelOptions, NamedModel, with_options
 from colocam.errors import ColocamError
 from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
@@ -52,8 +52,6 @@ def localize(
     from colocam.inference.localize import Writing, localize_videos
 
     run, videos = _model_and_videos(words, model)
-    if not videos:
-        raise ColocamError(f"{run} is a model: name the videos after it")
     for written in localize_videos(
         run,
         videos,
@@ -69,11 +67,16 @@ def localize(
 
 @with_options()
 def label(
-    run: Model,
-    catalogue: Annotated[
-        Path, Argument(help="Folder of videos, or a CSV or parquet table with 'path' and optionally 'tag'.")
+    words: Annotated[
+        list[str],
+        Argument(
+            metavar="[RUN] VIDEOS",
+            help="A trained model (run folder or ONNX file; default: the ready model), then a folder of videos, or a "
+            "CSV or parquet table with 'path' and optionally 'tag'.",
+        ),
     ],
     out: Annotated[Path, Option("--out", "-o", help="Folder of the labels, which several commands may share.")],
+    model: NamedModel = None,
     *,
     shard: Annotated[str, Option(help="Label part I of N of the videos, written I/N, e.g. 3/8.")] = "1/1",
     workers: Annotated[int | None, Option(help="Worker processes; default: what the machine has.")] = None,
@@ -89,9 +92,13 @@ def label(
     from colocam.inference.label import Execution, Limits, label_videos
     from colocam.inference.videos import parse_shard
 
+    run, catalogues = _model_and_videos(words, model)
+    if len(catalogues) > 1:
+        got = ", ".join(catalogues)
+        raise ColocamError(f"label takes a model and one folder or table, got {got}: list all videos in a table")
     label_videos(
         run,
-        catalogue,
+        catalogues[0],
         out,
         Execution(parse_shard(shard), workers, ray, Limits(limit, retries), retry_failed),
         choice=options.choice,
@@ -156,6 +163,8 @@ def _model_and_videos(words: list[str], named: str | None, *, alone: bool = Fals
     if named is not None:
         return find_model(named), words
     if words and looks_like_model(words[0], more=alone or len(words) > 1):
+        if len(words) == 1 and not alone:
+            raise ColocamError(f"{words[0]} is a model: name the videos after it")
         return Path(words[0]), words[1:]
     run = default_model(words[0] if words else None)
     say(f"using the ready model {run.stem}; --model chooses another")

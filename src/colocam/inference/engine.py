@@ -60,6 +60,7 @@ class Model:
 
     def key(self, choice: FrameChoice) -> str:
         """Digest of the content of the model and of what else changes results."""
+        load_extensions(self.extensions)  # which may have the chooser
         options = {**asdict(make_options(**self.options)), "batch": None}
         settings = {**options, "choice": asdict(choice), "device": self.device}
         return model_key(self.run, settings, () if self.refine is None else segmenter_files(self.refine))

@@ -1,20 +1,20 @@
 """From videos to annotated videos and localisation tables: ``colocam localize``."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Unpack
 
 from colocam.errors import ColocamError
-from colocam.inference.engine import Model, do_all, open_pool
+from colocam.inference.engine import Model, Outcome, do_all, open_pool
 from colocam.inference.options import OptionKeywords
 from colocam.inference.results import WriteResults, Writing, Written
 from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.worker import LostError, Worker
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.presence import absent_below
-from colocam.utils.digests import MEMORY
+from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.locks import clear_dead
 from colocam.utils.progress import progress, say
 from colocam.video.frame_choice import ALL, FrameChoice
@@ -111,8 +111,10 @@ def localize_videos(
     writing, out = writing or Writing(), Path(out)
     found = find_jobs(videos, out, format=format)
     refused = _refused(found, writing)
-    jobs = [job for job in found if job not in refused]
+    skipped = [_left_out(error, len(found)) for error in refused.values()]
     model = Model(Path(run), device, refine, dict(options))
+    tasks = _to_do(model, [job for job in found if job not in refused], writing, out, overwrite=overwrite)
+    jobs = [task.job for task in tasks]
     stored = all(job.source.is_stored for job in jobs)
     busy = min(len(jobs), _kept_busy(jobs, writing) if workers is None else len(jobs))
     busy, done, frames, empty = (busy if stored and refine is None else 1), 0, 0, 0
@@ -122,11 +124,11 @@ def localize_videos(
             stack.callback(clear_dead, folder, again=True)  # what a worker that was ended left
         title = f"localizing in {len(jobs)} videos"
         advance = stack.enter_context(progress(title, 0, unit="frames")) if shown else _unseen
-        pool = stack.enter_context(open_pool(model, workers, busy, digests=out / MEMORY, passed=advance))
-        key = model.key(writing.choice)
-        tasks = deque(WriteResults(job, writing, key, recompute=overwrite, overwrite=overwrite) for job in jobs)
-        skipped = [_left_out(error, len(found)) for error in refused.values()]
-        for task, outcome in do_all(pool, tasks):
+        outcomes: Iterable[tuple[WriteResults, Outcome]] = ()
+        if tasks:  # the model takes seconds to load
+            pool = stack.enter_context(open_pool(model, workers, busy, digests=out / MEMORY, passed=advance))
+            outcomes = do_all(pool, tasks)
+        for task, outcome in outcomes:
             done += 1
             advance(0, f"{done} of {len(jobs)} videos done")
             if isinstance(outcome.error, LostError):
@@ -144,6 +146,18 @@ def localize_videos(
     if skipped:
         what = "cannot be read" if all(isinstance(one, UnreadableError) for one in skipped) else "were left out"
         raise ColocamError(f"{len(skipped)} of {len(found)} videos {what}, see the warnings; the others are done")
+
+
+def _to_do(model: Model, jobs: Sequence[Job], writing: Writing, out: Path, *, overwrite: bool) -> "deque[WriteResults]":
+    """The tasks of a command, without those whose results are there already, as far as a quick look tells."""
+    try:
+        key = model.key(writing.choice)
+    except OSError:
+        model.load()  # says what is wrong with the model
+        raise
+    digests = FileDigests(out / MEMORY)
+    tasks = (WriteResults(job, writing, key, recompute=overwrite, overwrite=overwrite) for job in jobs)
+    return deque(task for task in tasks if not task.is_done(digests))
 
 
 def _unseen(*_: object) -> None:

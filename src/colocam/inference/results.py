@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from colocam.errors import ArgumentError
-from colocam.inference.videos import Job, source_digest, video_key
+from colocam.errors import ArgumentError, ColocamError
+from colocam.inference.videos import Job, quick_digest, source_digest, video_key
 from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
 from colocam.temporal.presence import absent_below
 from colocam.types import Image, Localization, VideoFrame
-from colocam.utils.digests import text_digest
+from colocam.utils.digests import FileDigests, text_digest
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import locked, temporary_folder
 from colocam.utils.prefetch import ahead
@@ -95,6 +95,17 @@ class WriteResults:
         """The video."""
         return self.job.source.name
 
+    def is_done(self, digests: FileDigests) -> bool:
+        """Whether the results are there, as far as a quick look tells: no large video is read."""
+        path, written = self._stored, self.writing.files(self.job)
+        if self.recompute or path is None:
+            return False
+        try:
+            content = quick_digest(path, digests) if _are_files(written) else None
+        except (OSError, ColocamError):  # the task says so
+            return False
+        return content is not None and _is_done(written, self._fingerprint(content))
+
     def __call__(self, worker: Worker) -> Result:
         """Whether results were ``written``; if so, the number of ``frames``, and how many look ``empty``.
 
@@ -102,9 +113,10 @@ class WriteResults:
         """
         source, written = self.job.source, self.writing.files(self.job)
         _refuse_long_name(self.job, written)
-        made = self._fingerprint(worker)
+        made = self._read_fingerprint(worker)
         files, folder = [path for path in written if path is not None], written.table.parent
         if not self.recompute and _is_done(written, made):
+            worker.digests.save()
             return {"written": False}
         with ExitStack() as outer:
             reader = outer.enter_context(open_video(source, threads=worker.threads))
@@ -123,16 +135,24 @@ class WriteResults:
         worker.digests.save()
         return {"written": True, **counted}
 
-    def _fingerprint(self, worker: Worker) -> str | None:
-        """Digest of model, video and settings; None for a source that is not stored."""
-        if not self.job.source.is_stored or self.job.source.path is None:
+    @property
+    def _stored(self) -> Path | None:
+        """The video; None if it is not stored."""
+        return self.job.source.path if self.job.source.is_stored else None
+
+    def _read_fingerprint(self, worker: Worker) -> str | None:
+        """:meth:`_fingerprint` of the video, which is read; None for a source that is not stored."""
+        if self._stored is None:
             return None
         try:
-            key = video_key(self.model, None, source_digest(self.job.source.path, worker.digests))
+            return self._fingerprint(source_digest(self._stored, worker.digests))
         except OSError as error:
             name = error.filename or self.job.source.name
             raise UnreadableError(f"cannot read {name}: {error.strerror}") from error
-        return text_digest(json.dumps([key, asdict(self.writing)], sort_keys=True))
+
+    def _fingerprint(self, content: str) -> str:
+        """Digest of model, settings and the digest of a video."""
+        return text_digest(json.dumps([video_key(self.model, None, content), asdict(self.writing)], sort_keys=True))
 
     def _write(self, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
         localizer, source, choice = worker.base, reader.source, self.writing.choice
@@ -211,9 +231,12 @@ def _refuse_long_name(job: Job, written: Written) -> None:
             ) from error
 
 
+def _are_files(written: Written) -> bool:
+    return all(path.is_file() for path in written if path is not None)
+
+
 def _is_done(written: Written, made: str | None) -> bool:
-    files = [path for path in written if path is not None]
-    done = made is not None and all(path.is_file() for path in files) and read_made(written.table) == made
+    done = made is not None and _are_files(written) and read_made(written.table) == made
     if done:
         say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
     return done

@@ -56,7 +56,7 @@ def read_labels(labels: Path, videos: Path | None) -> LabelledFilms:
         videos: folder that the names of the videos are relative to; needed to write images.
     """
     if videos is not None and not videos.is_dir():
-        raise ArgumentError("videos", f"must be the folder of the films that {labels} labels, got {videos}")
+        raise ArgumentError("videos", f"must be the folder of the videos that {labels} labels, got {videos}")
     readers, taken = [], set[str]()
     for video, one in sorted(read_video_list(labels).items()):
         if not _KEY.fullmatch(one.key):

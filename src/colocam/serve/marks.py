@@ -239,8 +239,9 @@ def _apply(marks: Marks, action: Action, first: int, last: int) -> None:
 
 
 def _move(source: Marks, target: Marks, first: int, last: int) -> None:
-    """Move frames of an object to another one; where both are marked, the target stays, unless it says "none"
-    or a box was only carried on to there.
+    """Move frames of an object to another one.
+
+    Where both are marked, the target stays, unless it says "none" or a box was only carried on to there.
     """
     rows = slice(first, last)
     mine, its = source.state[rows], target.state[rows]
