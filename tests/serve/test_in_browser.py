@@ -316,7 +316,7 @@ KEYS = [
     (".", f"{NUMBER} === 33"),
     ("p", "window.colocam.marks.box[33]?.join() === window.colocam.marks.box[32].join()"),
     ("z", "window.colocam.marks.state[33] === 0"),
-    ("Shift+P", "window.colocam.marks.state.slice(33).join() === '3,4,4,4,4,4,3'"),
+    ("Shift+P", "window.colocam.marks.state.slice(33).join() === '3,4,4,4,4,4,4'"),
     ("z", "window.colocam.marks.state[33] === 0"),
     ("e", "document.querySelector('dialog[open] #side-left')"),
     ("7", "document.querySelector('#side-left').value === '7'"),

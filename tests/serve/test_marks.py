@@ -1,12 +1,14 @@
 """From actions to what each frame shows, against a plain loop over frames."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, Action, objects_of
 
 COUNT = 20
+KEY = (ACCEPTED, NONE, BOX)
 spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(
     lambda one: (one[0], min(COUNT, one[0] + one[1]))
 )
@@ -14,11 +16,14 @@ spans = st.tuples(st.integers(0, COUNT - 1), st.integers(1, COUNT)).map(
 
 @st.composite
 def actions(draw):
-    kind = draw(st.sampled_from(["box", "none", "accepted", "class", "clear"]))
+    kind = draw(st.sampled_from(["box", "none", "accepted", "class", "clear", "follow"]))
     start, stop = draw(spans)
     if kind == "box":
         x, y = draw(st.integers(0, 30)), draw(st.integers(0, 30))
         return Action(kind=kind, start=start, stop=start + 1, box=[x, y, x + 10, y + 8])
+    if kind == "follow":
+        x = draw(st.integers(0, 30))
+        return Action(kind=kind, start=start, stop=stop, boxes=[[x, at, x + 9, at + 9] for at in range(start, stop)])
     return Action(kind=kind, start=start, stop=stop, tag="dog" if kind == "class" else None)
 
 
@@ -33,7 +38,10 @@ def by_frame(listed, frames, cuts, absent):
             if action.kind == "class":
                 tag = action.tag
             elif action.kind == "accepted":
-                state = ACCEPTED if state == PREDICTED else state
+                state, box = (state, box) if state in KEY else (ACCEPTED, None)
+            elif action.kind == "follow":
+                carried = action.boxes[sum(action.start <= one < frame for one in frames)]
+                state, box = (state, box) if state in KEY else (FOLLOWS, carried)
             elif action.kind == "clear":
                 state, box, tag = PREDICTED, None, ""
             else:
@@ -45,10 +53,12 @@ def by_frame(listed, frames, cuts, absent):
 def interpolated(shown, frames, cuts, absent):
     filled = dict(shown)
     for frame, (state, _, tag) in shown.items():
+        if state == FOLLOWS and frame in absent:
+            filled[frame] = (ASKED, shown[frame][1], tag)
         if state != PREDICTED:
             continue
-        before = [other for other in frames if other < frame and shown[other][0] != PREDICTED]
-        after = [other for other in frames if other > frame and shown[other][0] != PREDICTED]
+        before = [other for other in frames if other < frame and shown[other][0] in KEY]
+        after = [other for other in frames if other > frame and shown[other][0] in KEY]
         if not before or not after or any(before[-1] < cut <= after[0] for cut in cuts):
             continue
         a, b = before[-1], after[0]
@@ -72,6 +82,8 @@ def interpolated(shown, frames, cuts, absent):
 )
 def test_marks_are_those_of_a_loop_over_frames(listed, cuts, missing, away):
     frames = np.array([frame for frame in range(COUNT) if frame not in missing], np.int64)
+    there = lambda one: [box for frame, box in enumerate(one.boxes, one.start) if frame in frames]  # noqa: E731
+    listed = [one.model_copy(update={"boxes": there(one)}) if one.kind == "follow" else one for one in listed]
     marks = objects_of(listed, frames, np.isin(frames, list(cuts)), np.isin(frames, list(away)))[1]
     expected = by_frame(listed, frames.tolist(), [cut for cut in cuts if cut in frames], away & set(frames.tolist()))
     for at, frame in enumerate(frames.tolist()):
@@ -95,3 +107,18 @@ def test_what_was_accepted_is_kept_until_it_is_changed():
     assert marks.box[3].tolist() == [0, 0, 9, 9]
     old = objects_of([Action(kind="accepted", start=0, stop=6)], frames, cuts)[1]  # events of the first version
     assert not old.kept.any()
+
+
+@pytest.mark.parametrize("boxes", [None, [[0, 0, 9, 9], None]])
+def test_a_box_is_carried_on_to_every_frame(boxes):
+    with pytest.raises(ValueError, match="needs a box for each frame"):
+        Action(kind="follow", start=1, stop=3, boxes=boxes)
+
+
+def test_of_two_tracks_a_marked_box_counts_more_than_one_carried_on():
+    drawn = Action(kind="box", start=1, stop=2, box=[0, 0, 9, 9], track=2)
+    carried = Action(kind="follow", start=1, stop=3, boxes=[[1, 1, 8, 8], [2, 2, 9, 9]])
+    moved = Action(kind="move", start=0, stop=4, track=2, into=1)
+    marks = objects_of([drawn, carried, moved], np.arange(4), np.zeros(4, bool))[1]
+    assert marks.state.tolist() == [PREDICTED, BOX, FOLLOWS, PREDICTED]
+    assert marks.box[1:3].tolist() == [[0, 0, 9, 9], [2, 2, 9, 9]]

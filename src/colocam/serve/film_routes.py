@@ -123,6 +123,7 @@ def _columns(found: FilmResults) -> dict[str, Any]:
         "tag": rows.tag,
         "probability": _numbers(rows.probability),
         "box": [corners(box) for box in rows.box.tolist()],
+        "track": rows.track.tolist(),
         "score": _numbers(rows.score),
         "presence": _numbers(rows.presence),
         "doubt": _numbers(found.doubt),

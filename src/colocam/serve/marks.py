@@ -36,7 +36,8 @@ class Action(BaseModel):
 
     Attributes:
         kind: box: the object is in ``box``; none: it is not there; accepted: what is shown is right; class: the class
-            is ``tag``; clear: back to the prediction; add: a new object, which the model found in ``boxes``; move: what
+            is ``tag``; clear: back to the prediction; follow: a box was carried on to ``boxes``, which nobody has
+            checked, so what people marked stays; add: a new object, which the model found in ``boxes``; move: what
             these frames say of this object is said of the object ``into``: part of a track, to split it, or all of it,
             to join two.
         start: index of the first frame.
@@ -45,13 +46,13 @@ class Action(BaseModel):
         into: number of the other object, for ``move``.
         box: x1, y1, x2, y2 in pixels of the video, for ``box``.
         tag: class, for ``class`` and ``add``; for ``accepted`` the class that was shown.
-        boxes: for ``accepted`` and ``add``: the box that was shown in each frame of the video from ``start``, None
-            where there was none. So what a person accepted stays, whichever model is used later.
+        boxes: for ``accepted``, ``add`` and ``follow``: the box that was shown in each frame of the video from
+            ``start``, None where there was none. So what a person accepted stays, whichever model is used later.
     """
 
     model_config = _STRICT
 
-    kind: Literal["box", "none", "accepted", "class", "clear", "add", "move"]
+    kind: Literal["box", "none", "accepted", "class", "clear", "follow", "add", "move"]
     start: FrameIndex
     stop: FrameIndex
     track: Number | None = None
@@ -68,8 +69,10 @@ class Action(BaseModel):
             raise ValueError("a box is needed for kind 'box' and for no other")
         if (self.kind in {"class", "add"}) != (self.tag is not None) and self.kind != "accepted":
             raise ValueError("a tag is needed for kinds 'class' and 'add', is allowed for 'accepted', and for no other")
-        if self.boxes is not None and self.kind not in {"accepted", "add"}:
-            raise ValueError("boxes are for kinds 'accepted' and 'add' alone")
+        if self.boxes is not None and self.kind not in {"accepted", "add", "follow"}:
+            raise ValueError("boxes are for kinds 'accepted', 'add' and 'follow' alone")
+        if self.kind == "follow" and (self.boxes is None or None in self.boxes):
+            raise ValueError("kind 'follow' needs a box for each frame")
         if self.kind == "add" and (self.boxes is None or self.number == FIRST):
             raise ValueError("kind 'add' needs boxes, and a track above 1")
         if (self.kind == "move") != (self.into is not None) or self.into == self.number:
@@ -216,10 +219,15 @@ def _apply(marks: Marks, action: Action, first: int, last: int) -> None:
             base[rows] = np.array([one or [np.nan] * 4 for one in stated])
         return
     if action.kind == "accepted":  # what is shown is right, so a drawn box stays
-        for at in (first + np.flatnonzero(state[rows] == PREDICTED)).tolist():
-            state[at], accepted_tag[at] = ACCEPTED, action.tag or ""
+        for at in (first + np.flatnonzero(~np.isin(state[rows], CHECKED))).tolist():
+            state[at], accepted_tag[at], box[at] = ACCEPTED, action.tag or "", np.nan
             if stated is not None:
                 kept[at], box[at] = True, stated[at - first] or np.nan
+        return
+    if action.kind == "follow":
+        if stated is not None:
+            unmarked = ~np.isin(state[rows], CHECKED)
+            state[rows][unmarked], box[rows][unmarked] = FOLLOWS, np.array(stated, float).reshape(-1, 4)[unmarked]
         return
     state[rows] = _CODES.get(action.kind, PREDICTED)
     box[rows] = action.box if action.box is not None else np.nan
@@ -231,10 +239,14 @@ def _apply(marks: Marks, action: Action, first: int, last: int) -> None:
 
 
 def _move(source: Marks, target: Marks, first: int, last: int) -> None:
-    """Move frames of an object to another one; where both are marked, the target stays, unless it says "none"."""
+    """Move frames of an object to another one.
+
+    Where both are marked, the target stays, unless it says "none" or a box was only carried on to there.
+    """
     rows = slice(first, last)
     mine, its = source.state[rows], target.state[rows]
-    taken = ((its == PREDICTED) & (mine != PREDICTED)) | ((its == NONE) & np.isin(mine, (ACCEPTED, BOX)))
+    taken = (its == PREDICTED) & (mine != PREDICTED)
+    taken |= np.isin(its, (NONE, FOLLOWS)) & np.isin(mine, (ACCEPTED, BOX))
     for column, other in ((source.state, target.state), (source.box, target.box), (source.kept, target.kept)):
         other[rows][taken] = column[rows][taken]
     for at in range(first, last):
@@ -266,19 +278,20 @@ def frame_states(objects: Iterable[Marks]) -> npt.NDArray[np.uint8]:
 def _follow(
     marks: Marks, frames: npt.NDArray[np.int64], cuts: npt.NDArray[np.bool_], absent: npt.NDArray[np.bool_]
 ) -> None:
-    """Fill the frames between two marked ones in place."""
+    """Fill the frames between two marked ones in place; boxes that were carried on to frames stay there."""
     state, box, shot = marks.state, marks.box, np.cumsum(cuts)
     has_prediction = marks.main | ~np.isnan(marks.base[:, 0])
-    marked = np.flatnonzero(state)
+    marked = np.flatnonzero(np.isin(state, CHECKED))
     for a, b in zip(marked[:-1].tolist(), marked[1:].tolist(), strict=True):
         if b - a < 2 or shot[a] != shot[b] or state[a] != state[b] or state[a] == ACCEPTED:
             continue
-        between = np.arange(a + 1, b)
+        between = a + 1 + np.flatnonzero(state[a + 1 : b] == PREDICTED)
         if state[a] == NONE:
             state[between] = FOLLOWS_NONE
             continue
-        if absent[between].any():  # it may have left and come back: the prediction stays, where there is one
+        if absent[a + 1 : b].any():  # it may have left and come back: the prediction stays, where there is one
             between = between[absent[between] | ~has_prediction[between]]
         share = ((frames[between] - frames[a]) / (frames[b] - frames[a]))[:, None]
-        state[between] = np.where(absent[between], ASKED, FOLLOWS)
+        state[between] = FOLLOWS
         box[between] = box[a] + share * (box[b] - box[a])
+    state[(state == FOLLOWS) & absent] = ASKED

@@ -8,7 +8,7 @@ import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
 import { Layers } from "./layers.js";
-import { ACCEPTED, ASKED, BOX, FIRST, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, boxOf, frameStates, isKey, lowerBound, objectsOf, predictedBox, tagOf } from "./marks.js";
+import { ACCEPTED, ASKED, BOX, FIRST, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, boxOf, carried, frameStates, guideOf, isKey, lowerBound, objectsOf, predictedBox, tagOf } from "./marks.js";
 import { Objects } from "./objects.js";
 import { Overlay, clipped, moved } from "./overlay.js";
 import { keyFrames, middleOfGap, nearestBox, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
@@ -277,12 +277,13 @@ export class FilmView {
     else tell("The frame before this one has no box to copy.", "note");
   }
 
-  // The box stays where it is up to the end of the stretch: the frames between follow, and nobody has checked them.
-  hold(last) {
-    const { box } = this.seen();
-    if (!box || last - 1 <= this.position) { tell(box ? "The next frame is marked, or begins another shot." : "This frame has no box to keep.", "note"); return; }
+  // Carry the box on up to the end of the stretch, as the model's boxes move: those frames follow, and nobody has checked them.
+  carry(last) {
+    const { box } = this.seen(), { width, height } = this.film, at = this.position;
+    if (!box || last - 1 <= at) { tell(box ? "The next frame is marked, or begins another shot." : "This frame has no box to carry on.", "note"); return; }
+    const guides = this.film.frame.slice(at, last).map((_, place) => guideOf(this.marks, this.film.results, at + place));
     this.draft = null;
-    this.edit(...[this.position, last - 1].map((at) => ({ kind: "box", ...this.span(at, at + 1), box })));
+    this.edit({ kind: "box", ...this.span(at, at + 1), box }, { kind: "follow", ...this.span(at + 1, last), boxes: carried(box, guides, width, height) });
   }
 
   typeBox() {
@@ -367,7 +368,7 @@ export class FilmView {
       class: () => this.chooseClass(first, last),
       box: () => this.newBox(),
       copy: () => this.copyBox(),
-      hold: () => this.hold(last),
+      carry: () => this.carry(last),
       type: () => this.typeBox(),
       nudge: () => this.nudge(event),
       clear: () => { this.draft = null; this.here("clear"); },

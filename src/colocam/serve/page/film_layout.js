@@ -50,7 +50,7 @@ export function layoutOf(view, film, on) {
     make("aside", { "aria-label": "Frame" }, state, facts,
       make("div", { class: "actions" },
         button("Accept", "accept", "A", "Accept this frame"), button("Accept, next", "next", "⏎", "Accept this frame and go to the next one to check"),
-        button("Copy box", "copy", "P", "Copy the box of the previous frame"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
+        button("Copy box", "copy", "P", "Copy the box of the previous frame"), button("Carry on", "carry", "⇧P", "Carry this box on to the next cut or marked frame, as the model sees the object move"), button("Accept stretch", "acceptStretch", "⇧A", "Accept the stretch up to the next cut or marked frame"),
         button("No object", "none", "N", "No object in this frame"), button("None in stretch", "noneStretch", "⇧N", "No object in the stretch"),
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),

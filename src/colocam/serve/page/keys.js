@@ -27,7 +27,7 @@ export const KEYS = [
   ["R", ["r"], "removeTrack", "Remove the whole track of the object"],
   ["Q", ["q"], "alone", "Show only the selected object, or all; what is hidden is not accepted"],
   ["P", ["p"], "copy", "Copy the box of the previous frame"],
-  ["Shift+P", ["P"], "hold", "Keep this box up to the next cut or marked frame"],
+  ["Shift+P", ["P"], "carry", "Carry this box on to the next cut or marked frame, as the model sees the object move"],
   ["E", ["e"], "type", "Type the sides of the box, in pixels"],
   ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by a pixel (in large videos by more), with Shift by ten times as much"],
   ["Alt+Arrows", [], "", "Move the right or the lower side of the box alone"],

@@ -1,5 +1,7 @@
 // From the actions of people to what each object is in each frame; the same rules as marks.py and corrected.py.
 
+import { moved } from "./overlay.js";
+
 export const PREDICTED = 0, ACCEPTED = 1, NONE = 2, BOX = 3, FOLLOWS = 4, FOLLOWS_NONE = 5, ASKED = 6;
 export const FIRST = 1; // number of the object that the model finds
 const CODES = { accepted: ACCEPTED, none: NONE, box: BOX, clear: PREDICTED };
@@ -62,10 +64,15 @@ function apply(marks, action, first, last) {
       if (stated) base[at] = stated[at - first];
       continue;
     }
+    if (action.kind === "follow") {
+      if (stated && !isKey(state[at])) { state[at] = FOLLOWS; box[at] = stated[at - first]; }
+      continue;
+    }
     if (action.kind === "accepted") {
-      if (state[at] !== PREDICTED) continue;
+      if (isKey(state[at])) continue;
       state[at] = ACCEPTED;
       acceptedTag[at] = action.tag || "";
+      box[at] = null;
       if (stated) { kept[at] = 1; box[at] = stated[at - first]; }
       continue;
     }
@@ -77,11 +84,12 @@ function apply(marks, action, first, last) {
   }
 }
 
-// Frames of an object become those of another one; where both are marked, that one stays, unless it says "none".
+// Frames of an object become those of another one; where both are marked, that one stays, unless it says "none" or a box
+// was only carried on to there.
 function move(source, target, first, last) {
   for (let at = first; at < last; at++) {
     const mine = source.state[at], its = target.state[at];
-    const taken = (its === PREDICTED && mine !== PREDICTED) || (its === NONE && (mine === ACCEPTED || mine === BOX));
+    const taken = (its === PREDICTED && mine !== PREDICTED) || ((its === NONE || its === FOLLOWS) && (mine === ACCEPTED || mine === BOX));
     if (taken) for (const name of ["state", "box", "kept", "acceptedTag"]) target[name][at] = source[name][at];
     target.tag[at] = (taken && source.tag[at]) || target.tag[at] || source.tag[at];
     target.main[at] ||= source.main[at];
@@ -114,19 +122,32 @@ function follow({ state, box, main, base }, frames, cuts, absent) {
   for (const at of absent) away[at] = 1;
   let a = -1;
   for (let b = 0; b < frames.length; b++) {
-    if (state[b] === PREDICTED) continue;
+    if (!isKey(state[b])) continue;
     if (a >= 0 && b - a > 1 && shot[a] === shot[b] && state[a] === state[b] && state[a] !== ACCEPTED) {
       const asked = state[a] === BOX && away.subarray(a + 1, b).includes(1); // it may have left and come back
       for (let at = a + 1; at < b; at++) {
+        if (state[at] !== PREDICTED) continue; // a box was carried on to there
         if (asked && !away[at] && (main[at] || base[at])) continue; // the prediction stays
         if (state[a] === NONE) { state[at] = FOLLOWS_NONE; continue; }
         const share = (frames[at] - frames[a]) / (frames[b] - frames[a]);
-        state[at] = away[at] ? ASKED : FOLLOWS;
+        state[at] = FOLLOWS;
         box[at] = box[a].map((value, side) => value + share * (box[b][side] - value));
       }
     }
     a = b;
   }
+  for (const at of absent) if (state[at] === FOLLOWS) state[at] = ASKED;
+}
+
+// A box carried on along the model's boxes of its object, one { box, track } or null for each frame from that of the box: it
+// moves as their centres do. Where the model has lost the track, and where it looks at something else, the box stays.
+export function carried(box, guides, width, height) {
+  const centre = ([x1, y1, x2, y2]) => [(x1 + x2) / 2, (y1 + y2) / 2], [from] = guides, guided = from && overlap(box, from.box) > 0;
+  let [dx, dy] = [0, 0];
+  return guides.slice(1).map((guide) => {
+    if (guided && guide?.track === from.track) [dx, dy] = centre(guide.box).map((at, axis) => at - centre(from.box)[axis]);
+    return moved(box, dx, dy, width, height).map((side) => Math.round(side * 100) / 100);
+  });
 }
 
 // What is known of whole frames: of the states of the objects in a frame, the one that is least sure.
@@ -144,6 +165,12 @@ export function frameStates(objects, count) {
 
 // The box of an object that is predicted in a frame, and the box that the frame shows of it; null: none.
 export const predictedBox = (marks, results, at) => (marks.main[at] && results?.box[at]) || marks.base[at] || null;
+
+// The model's box of an object in a frame, and its track; null: none.
+export function guideOf(marks, results, at) {
+  const box = predictedBox(marks, results, at), own = marks.main[at] && results?.box[at];
+  return box && { box, track: own ? results.track[at] : "base" };
+}
 
 export function boxOf(marks, results, at) {
   const code = marks.state[at];

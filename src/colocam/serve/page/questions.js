@@ -64,7 +64,7 @@ export function askTrack(boxes, first, last, act) {
 export function wordsOf(change) {
   if (change.kind !== "edit") return { undo: "a step was undone", redo: "a step was redone" }[change.kind];
   const words = change.actions.map((one) => {
-    const what = { box: "box", none: "no object", accepted: "accepted", class: `class ${one.tag}`, clear: "back to the prediction", add: "taken from the model", move: `becomes object ${one.into}` }[one.kind];
+    const what = { box: "box", none: "no object", accepted: "accepted", class: `class ${one.tag}`, clear: "back to the prediction", follow: "box carried on", add: "taken from the model", move: `becomes object ${one.into}` }[one.kind];
     return `${one.track || one.into ? `object ${one.track || 1}: ` : ""}${what} in ${frames(one.start, one.stop - 1)}${one.box ? ` (${one.box.map(Math.round).join(", ")})` : ""}`;
   });
   return `${words.slice(0, 5).join("; ")}${words.length > 5 ? `; and ${words.length - 5} more` : ""}`;
