@@ -114,6 +114,7 @@ class Localization:
             objects.
         mask: (H, W) bool in pixels of the original video, the object's outline; None if not asked for or without a box.
         refined: name of the segmenter that gave mask and box; None where they come from the heat map.
+        shot_probability: share of ``tag`` in the votes of the shot that decided it, 0–1; None without smoothing.
     """
 
     frame: int
@@ -128,6 +129,7 @@ class Localization:
     margin: float | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     refined: str | None = None
+    shot_probability: float | None = None
 
     @property
     def heatmap(self) -> Float32Array:

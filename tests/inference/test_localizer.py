@@ -69,6 +69,7 @@ def test_it_says_what_the_network_says(trained, video):
         against = np.exp(-np.clip(slope * float(peaks.max()) + offset, -LIMIT, LIMIT)) + (1 - sure) / sure
         assert one.presence == pytest.approx(expit(-np.log(against) + np.log(APPEAR / VANISH)), abs=2e-3)
         assert one.probability == pytest.approx(float(probabilities.max()), abs=1e-5)
+        assert one.shot_probability is None
         np.testing.assert_allclose(one.heatmap, heat, atol=1e-5)
         (box,), (there,) = largest_boxes(one.heatmap[None], card["threshold"])
         assert there == (one.box is not None)
@@ -247,6 +248,7 @@ def test_boxes_lie_in_the_original_frame(trained, tmp_path, make_video, square_v
         assert one.heatmap.shape == (SIDE, SIDE)
         assert 0 <= one.heatmap.min() <= one.heatmap.max() <= 1
         assert 1 / 3 <= one.probability <= 1
+        assert 1 / 3 <= one.shot_probability <= 1
         assert 0 <= one.score <= 1
         if one.box is not None:
             assert 0 <= one.box.x1 < one.box.x2 <= size[0]

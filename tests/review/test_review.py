@@ -156,6 +156,7 @@ def test_rows_of_a_run_and_of_a_table_are_the_same(trained, tmp_path, make_video
     video = make_video(tmp_path / "v.mp4", square_video("owl", 6, 10)[0])
     _, table = localize_file(trained, video, tmp_path / "out")
     expected, read_back = TableRows.of(list(Localizer.load(trained)(video))), read_table(table)
+    expected = expected._replace(shot_probability=np.full(10, np.nan))  # the page alone writes this column
     for one, other in zip(read_back, expected, strict=True):
         if isinstance(one, list):
             assert one == other

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,21 @@ def test_each_number_has_one_name_and_one_meaning(one):
     one.press("n")  # the numbers of a box that is not shown are not shown
     one.until("document.querySelector('.frame-facts').innerText.includes('no object')")
     assert "0.90" not in one.page.locator(".frame-facts").inner_text()
+
+
+def test_the_class_probability_is_that_of_the_shot(page, serving, make_video, moving_box, tmp_path):
+    class Outvoted(moving_box):
+        def stream(self, frames, **how):
+            for frame, found in super().stream(frames, **how):
+                yield frame, replace(found, probability=0.1 + 0.01 * frame.index, shot_probability=0.75)
+
+    film = make_video(tmp_path / "film.mp4", 6)
+    with serving(tmp_path / "page", [film], model=Outvoted) as server, listening(server) as address:
+        opened, known = ServedPage(page, address, server.workspace.token), server.library.films()[0]
+        opened.open(known.id)
+        opened.until("window.colocam.seen().label === 'cat 75 %  box 0.90'")
+        assert opened.page.locator(".frame-facts").inner_text().split("Class probability")[1].split()[0] == "75"
+        np.testing.assert_allclose(known.results.rows.probability, 0.1 + 0.01 * np.arange(6))  # as each frame says
 
 
 def test_faint_heat_maps_can_be_seen_and_noise_stays_faint(one):

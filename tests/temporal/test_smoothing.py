@@ -222,6 +222,7 @@ def test_the_class_is_that_of_the_most_votes_in_the_shot(chances, cut, peak):
         last = min(time + 4, end - 1)
         votes = sum((1 - 1 / MEMORY) ** (last - t) * given[t] * weight for t in range(first, last + 1))
         assert votes[one.tag] == pytest.approx(votes.max(), rel=1e-4)
+        np.testing.assert_allclose(one.shares, votes / votes.sum(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])

@@ -211,6 +211,8 @@ def test_one_object_is_drawn_as_ever_and_several_carry_numbers():
 def test_label_of_a_localization():
     heatmap = np.zeros((2, 2), np.float32)
     assert label_of(Localization(0, 0.0, "cat", 0.934, Box(0, 0, 1, 1), 0.806, heatmap)) == ("cat", "93 %", "box 0.81")
+    decided = Localization(0, 0.0, "cat", 0.2, None, 0.0, heatmap, shot_probability=0.75)
+    assert label_of(decided) == ("cat", "75 %", "no box")
     assert label_of(Localization(0, 0.0, "cat", 1.0, None, 0.0, heatmap)) == ("cat", "100 %", "no box")
 
 

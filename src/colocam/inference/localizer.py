@@ -369,4 +369,5 @@ class Localizer:
             margin=lead,
             mask=mask,
             refined=refined,
+            shot_probability=None if observation.tag is None else float(observation.shares[best]),
         )

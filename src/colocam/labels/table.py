@@ -35,13 +35,20 @@ _TYPES = {
 COLUMNS: tuple[str, ...] = tuple(_TYPES)
 """Columns of every table; the box is in pixels of the original video and empty where there is none."""
 
-_OPTIONAL = {"track": "int64", "presence": "float64", "margin": "float64", "mask": "string", "refined": "string"}
+_OPTIONAL = {
+    "track": "int64",
+    "presence": "float64",
+    "margin": "float64",
+    "mask": "string",
+    "refined": "string",
+    "shot_probability": "float64",
+}
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
-(name of the segmenter that gave mask and box)."""
+(name of the segmenter that gave mask and box), shot_probability (of the class in the shot, 0–1)."""
 
 _PYTHON: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "string": str}
-_NUMBERS = ("pts", "probability", "score", "presence", "margin")
+_NUMBERS = ("pts", "probability", "score", "presence", "margin", "shot_probability")
 
 LARGEST = 2.0**53
 """Indices and times in seconds are smaller; floating point counts no further."""
@@ -61,7 +68,7 @@ class TableRows(NamedTuple):
         frame: (n,) index of the frame in the video, from 0.
         pts: (n,) presentation time in seconds, NaN where the table does not state it.
         tag: (n,) class, one line of text.
-        probability: (n,) of the class, 0–1 or NaN.
+        probability: (n,) of the class in the frame, 0–1 or NaN.
         box: (n, 4) x1, y1, x2, y2 in pixels of the original video, NaN where there is no box.
         score: (n,) of the box, 0–1 or NaN.
         track: (n,) index of the object, −1 where the table states none.
@@ -69,6 +76,7 @@ class TableRows(NamedTuple):
         margin: (n,) how much better the box explains the map than any other place, at most 1 or NaN.
         mask: (n,) COCO's compressed run lengths, "" where there is no mask.
         refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
+        shot_probability: (n,) of the class in the shot, 0–1 or NaN.
     """
 
     frame: Integers
@@ -82,6 +90,7 @@ class TableRows(NamedTuple):
     margin: Float64Array
     mask: list[str]
     refined: list[str]
+    shot_probability: Float64Array
 
     @classmethod
     def of(cls, found: Sequence[Localization]) -> Self:

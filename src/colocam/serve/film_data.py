@@ -283,7 +283,7 @@ def localize_film(
         open_film(path, layout) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
-        LocalizationTable(table, ("track", "presence", "margin", "mask")) as listed,
+        LocalizationTable(table, ("track", "presence", "margin", "mask", "shot_probability")) as listed,
     ):
 
         def write(_: VideoFrame, objects: Sequence[Localization]) -> None:

@@ -121,7 +121,8 @@ def _columns(found: FilmResults) -> dict[str, Any]:
     rows, position = found.rows, {int(frame): at for at, frame in enumerate(found.rows.frame)}
     return {
         "tag": rows.tag,
-        "probability": _numbers(rows.probability),
+        # Where the shot decides the class, how sure the shot is of it.
+        "probability": _numbers(np.where(np.isnan(rows.shot_probability), rows.probability, rows.shot_probability)),
         "box": [corners(box) for box in rows.box.tolist()],
         "track": rows.track.tolist(),
         "score": _numbers(rows.score),

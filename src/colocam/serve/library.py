@@ -40,7 +40,7 @@ ID_DIGITS = 24
 SECONDS_TO_END = 2.0
 """For the thread that waits for a pass to notice that nobody does."""
 AGAIN = "name it again in the command, or drop it on the page"
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 """Results of another version are computed again."""
 
 

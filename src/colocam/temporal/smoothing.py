@@ -75,6 +75,7 @@ class FrameObservation:
         foreground: how sure the decoder is of a foreground, 0–1 (:mod:`colocam.maps.foreground`).
         votes: (K,) votes for the classes in the shot so far.
         tag: index of the class of the shot, as far as it is known; None without smoothing.
+        shares: (K,) share of each class in the votes that decided it.
         choice: index of the chosen candidate, ``NONE`` for none.
         track: index of the object, from 0.
         box: (4,) in map pixels, None without the object.
@@ -95,6 +96,7 @@ class FrameObservation:
     foreground: float = 1.0
     votes: Float64Array = field(default_factory=lambda: np.zeros(0), repr=False)
     tag: int | None = None
+    shares: Float64Array = field(default_factory=lambda: np.zeros(0), repr=False)
     choice: int = NONE
     track: int | None = None
     box: Float64Array | None = None
@@ -158,23 +160,24 @@ def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> 
         yield observation
 
 
-def class_of_shot(observation: FrameObservation, coming: Iterable[FrameObservation]) -> int:
-    """The class with the most votes in the shot, up to the last frame of ``coming`` that belongs to it."""
+def votes_of_shot(observation: FrameObservation, coming: Iterable[FrameObservation]) -> Float64Array:
+    """(K,) votes for the classes in the shot, up to the last frame of ``coming`` that belongs to it."""
     *_, last = (observation, *takewhile(lambda one: not one.cut, coming))
-    return int(last.votes.argmax())
+    return last.votes
 
 
 def decide(
     observations: Iterable[FrameObservation], presence: Presence, path: BestPath | None = None
 ) -> Iterator[FrameObservation]:
-    """Set ``presence``, ``tag`` and, by the best path, ``choice``: they are known as many frames later as both lag."""
+    """Set ``presence``, ``tag``, ``shares`` and, by the best path, ``choice``, as many frames later as both lag."""
     waiting: deque[FrameObservation] = deque()
 
     def decided(values: list[float], choices: list[int] | None) -> Iterator[FrameObservation]:
         for value, choice in zip(values, [NONE] * len(values) if choices is None else choices, strict=True):
             observation = waiting.popleft()
             observation.presence, observation.choice = value, choice
-            observation.tag = class_of_shot(observation, waiting)
+            votes = votes_of_shot(observation, waiting)
+            observation.tag, observation.shares = int(votes.argmax()), votes / max(float(votes.sum()), 1e-12)
             yield observation
 
     for observation in observations:

@@ -102,9 +102,10 @@ def draw_objects(image: Image, first: Localization, *others: Localization) -> Im
 
 
 def label_of(localization: Localization) -> tuple[str, str, str]:
-    """Parts of the label of one frame: class, its probability, and score of the box."""
+    """Parts of the label of one frame: class, its probability in the shot, which decides it, and score of the box."""
     found = f"box {localization.score:.2f}" if localization.box else "no box"
-    return localization.tag, f"{100 * localization.probability:.0f} %", found
+    shot = localization.shot_probability
+    return localization.tag, f"{100 * (localization.probability if shot is None else shot):.0f} %", found
 
 
 def _number(localization: Localization) -> str:
