@@ -25,6 +25,7 @@ class MovingBox:
 
     tags = ("cat", "dog")
     card = SimpleNamespace(size=32, presence="known")
+    segmenter = None
 
     def __init__(self, shift=5.0, *, tag=None, presence=None, threshold=None, instances=False):
         self.shift, self.instances = shift, instances
@@ -32,6 +33,9 @@ class MovingBox:
 
     def with_options(self, **options):
         return type(self)(self.shift, **options)
+
+    def without_segmenter(self):
+        return self
 
     def stream(self, frames, *, images, **_):  # noqa: ARG002 - as of a Localizer
         for frame in frames:
@@ -78,6 +82,7 @@ def serving(
     beside=(),
     quick=None,
     run=None,
+    segmenter="",
 ):
     """A client of a server on ``folder``; all films, paths or paths with names, are ready."""
     with open_workspace(folder) as workspace:
@@ -85,7 +90,9 @@ def serving(
         if run is None:
             run = folder / "model.onnx"
             run.write_bytes(b"a model")
-        library = Library(workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick)
+        library = Library(
+            workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick, segmenter=segmenter
+        )
         for film in films:
             library.add(*film if isinstance(film, tuple) else (film,))
         library.start()

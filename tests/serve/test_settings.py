@@ -53,7 +53,7 @@ def test_the_class_of_a_video_is_offered_set_and_taken_back(three, wait_until_do
 def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
     film = three.ids[0]
     before, key = boxes(three, film), three.client.get(f"/api/films/{film}").json()["results_key"]
-    usual = {"presence": None, "threshold": None, "instances": False}
+    usual = {"presence": None, "threshold": None, "instances": False, "refine": True}
     assert three.client.get("/api/films").json()["settings"] == usual
     assert three.client.post("/api/settings", json={"threshold": 0.4}).json() == {**usual, "threshold": 0.4}
     wait_until_done(three.library)
@@ -70,6 +70,28 @@ def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
     assert all(card["state"] == "ready" for card in cards(three))
     assert boxes(three, film) == before
     assert three.tables() == 9
+
+
+def test_the_segmenter_of_the_server_is_used_unless_it_is_switched_off(
+    serving, make_video, square_video, stored_run, box_segmenter_files, tmp_path, wait_until_done
+):
+    film = make_video(tmp_path / "film.mkv", square_video("cat", 12, 12)[0], codec="ffv1", pix_fmt="bgr0")
+
+    def load(_path):
+        return Localizer.load(stored_run, "cpu", masks=True, refine=box_segmenter_files)
+
+    with serving(tmp_path / "page", [film], load=load, segmenter="boxes") as server:
+        (own,) = server.library.films()
+        assert server.client.get("/api/films").json()["segmenter"] is True
+        refined, plain = (list(one(film)) for one in (load(None), load(None).without_segmenter()))
+        assert boxes(server, own.id) == [pytest.approx(one.box, abs=0.01) for one in refined]
+        server.client.post("/api/settings", json={"refine": False})
+        wait_until_done(server.library)
+        assert boxes(server, own.id) == [pytest.approx(one.box, abs=0.01) for one in plain]
+        assert [*refined[0].box] != [*plain[0].box]
+        server.client.post("/api/settings", json={})
+        assert cards(server)[0]["state"] == "ready"  # at once: it is stored
+        assert boxes(server, own.id)[0] == pytest.approx(refined[0].box, abs=0.01)
 
 
 def test_classes_and_settings_are_remembered_and_not_computed_again(serving, make_video, moving_box, tmp_path):
@@ -208,6 +230,7 @@ def test_select_videos_and_set_their_class_in_the_browser(page, three):
         assert [card["class"] for card in cards(three)] == ["cat", "dog", ""]
         # Settings of all videos count in the video that is opened, and its class can be set there too.
         opened.click("Settings…")
+        assert page.locator("#setting-refine").count() == 0  # the server has no segmenter
         page.fill("#setting-threshold", "0.4")
         opened.press("Enter")
         opened.until("!document.querySelector('dialog')")
@@ -217,3 +240,12 @@ def test_select_videos_and_set_their_class_in_the_browser(page, three):
         page.select_option("#video-class", "=cat")
         opened.click("Apply")
         opened.until("window.colocam.film.class === 'cat' && window.colocam.seen().tag === 'cat'")
+        # A segmenter can be switched off.
+        three.library.segmenter = "boxes"
+        page.evaluate("location.hash = ''")
+        opened.until("document.querySelectorAll('.film.ready').length === 3")
+        opened.click("Settings…")
+        page.uncheck("#setting-refine")
+        opened.press("Enter")
+        opened.until("!document.querySelector('dialog')")
+        assert three.library.workspace.settings.refine is False

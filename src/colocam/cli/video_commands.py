@@ -107,7 +107,7 @@ def label(
     say(f"wrote {out / 'films.parquet'}; next: colocam export {out} --to coco -o DATA")
 
 
-@with_options("device")
+@with_options("refine", "device")
 def serve(
     words: Annotated[
         list[str] | None,
@@ -150,6 +150,7 @@ def serve(
         host=host,
         port=port,
         device=options.device,
+        refine=options.refine,
         open_page=not no_open,
         beside=beside or [],
         quick=partial(_quick_lesson, device=options.device),

@@ -129,6 +129,14 @@ class Localizer:
         other.source = self.source
         return other
 
+    def without_segmenter(self) -> "Localizer":
+        """The same model, opened once, whose boxes are not refined."""
+        if self.segmenter is None:
+            return self
+        other = Localizer(self.network, self.card, **asdict(self.options))
+        other.source = self.source
+        return other
+
     @classmethod
     def load(
         cls,

@@ -278,12 +278,14 @@ def localize_film(
         reported += frames
         report(reported)
 
-    layout = FrameLayout(localizer.card.size, images=False)
+    refines = localizer.segmenter is not None
+    layout = FrameLayout(localizer.card.size, images=refines)
+    columns = ("track", "presence", "margin", "mask", "shot_probability", *(("refined",) if refines else ()))
     with (
         open_film(path, layout) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
-        LocalizationTable(table, ("track", "presence", "margin", "mask", "shot_probability")) as listed,
+        LocalizationTable(table, columns) as listed,
     ):
 
         def write(_: VideoFrame, objects: Sequence[Localization]) -> None:

@@ -162,7 +162,8 @@ def list_films(library: Served) -> dict[str, Any]:
     """All videos, the classes that the model knows, the settings, and how many videos are still to be added."""
     films = [film_summary(library, film) for film in library.films()]
     settings = library.workspace.settings.model_dump()
-    return {"films": films, "tags": library.tags, "settings": settings, "adding": library.adding}
+    known = {"tags": library.tags, "settings": settings, "segmenter": library.segmenter != ""}
+    return {"films": films, **known, "adding": library.adding}
 
 
 @routes.post("/settings")

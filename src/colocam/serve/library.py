@@ -65,6 +65,7 @@ class Library:
         load: opens a model; called in a thread.
         quick: opens the quick lesson for a run folder; None: there is none.
         device: ``cpu`` or ``cuda``, for CAMs; None: the GPU, if there is one.
+        segmenter: key of the segmenter that ``load`` gives to models; "": none.
 
     Attributes:
         active: the model in use: its boxes are shown, corrected and exported.
@@ -82,8 +83,10 @@ class Library:
         *,
         quick: Callable[[Path], QuickLearning] | None = None,
         device: str | None = None,
+        segmenter: str = "",
     ) -> None:
         self.workspace = workspace
+        self.segmenter = segmenter
         self.store = store
         self.stills = Stills()
         self._digests, self._digest_lock = FileDigests(workspace.root / MEMORY), threading.Lock()
@@ -262,7 +265,7 @@ class Library:
     def wanted(self, film: Film) -> Wanted:
         """The settings in use for a video."""
         with self._lock:
-            return self.workspace.settings.of(self.workspace.tags.get(film.id, ""))
+            return self.workspace.settings.of(self.workspace.tags.get(film.id, ""), self.segmenter)
 
     def results_key(self, film: Film, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""

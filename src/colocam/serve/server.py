@@ -26,11 +26,13 @@ from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.videos import Job, find_jobs
+from colocam.segment import segmenter_files
 from colocam.serve import correction_routes, film_routes
 from colocam.serve.guard import Guard, RefusalError, add_refusals
 from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
 from colocam.serve.store import EventStore, open_workspace
+from colocam.utils.digests import FileDigests
 from colocam.utils.extras import __version__
 from colocam.utils.progress import say
 from colocam.video.fence import start_decoder
@@ -148,6 +150,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     device: str | None = None,
+    refine: str | Path | None = None,
     open_page: bool = True,
     beside: Sequence[Path] = (),
     quick: Callable[[Path], QuickLearning] | None = None,
@@ -162,6 +165,7 @@ def serve(
         host: address to listen at; the page needs the token in the printed address.
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
+        refine: a segmenter, see :func:`colocam.segment.load_segmenter`, which the page can switch off; None: none.
         open_page: whether to open the page in the browser.
         beside: other models, to compare with that of ``run`` on the same videos.
         quick: opens the quick lesson for a run folder; None: there is none.
@@ -169,11 +173,12 @@ def serve(
     for model in (run, *beside):
         if not model.exists():
             raise ColocamError(f"{model} does not exist: give the run folder of 'colocam train', or an ONNX file")
+    segmenter = "" if refine is None else FileDigests().of_files(segmenter_files(refine))
     with open_workspace(out) as workspace:
         jobs = find_jobs(videos, workspace.root) if videos else []
         store = EventStore(workspace.database)
-        load = partial(Localizer.load, device=device, masks=True)
-        library = Library(workspace, store, [run, *beside], load, quick=quick, device=device)
+        load = partial(Localizer.load, device=device, masks=True, refine=refine)
+        library = Library(workspace, store, [run, *beside], load, quick=quick, device=device, segmenter=segmenter)
         films = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
         if not films and not store.films():
             films = videos_of_run(run)

@@ -28,8 +28,8 @@ export function openLibrary(view) {
   const all = make("input", { type: "checkbox", id: "select-all", onchange: () => { for (const film of shown) mark(film.id, all.checked); showSelection(); } });
   const many = make("span", { class: "dim", "aria-live": "polite" });
   const setClass = make("button", { type: "button", title: "Set the class of the selected videos", onclick: () => askTags(shown.filter((film) => selected.has(film.id)), tags, refresh) }, "Class…");
-  const options = make("button", { type: "button", title: "Presence, threshold and number of objects, for all videos", onclick: () => askSettings(settings, refresh) }, "Settings…");
-  let timer = null, closed = false, films = [], adding = 0, tags = [], settings = {}, shown = [], last = null;
+  const options = make("button", { type: "button", title: "Presence, threshold, number of objects and segmenter, for all videos", onclick: () => askSettings(settings, segmenter, refresh) }, "Settings…");
+  let timer = null, closed = false, films = [], adding = 0, tags = [], settings = {}, segmenter = false, shown = [], last = null;
 
   function mark(id, on) {
     if (on) selected.add(id); else selected.delete(id);
@@ -83,7 +83,7 @@ export function openLibrary(view) {
     clearTimeout(timer);
     let quiet = false;
     try {
-      ({ films, adding, tags, settings } = await getJson("/api/films"));
+      ({ films, adding, tags, settings, segmenter } = await getJson("/api/films"));
       quiet = !adding && films.every((film) => ["ready", "failed"].includes(film.state));
       show();
     } catch (error) {

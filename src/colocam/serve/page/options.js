@@ -38,12 +38,14 @@ export function askTags(films, classes, done) {
   ask(title, `${classes.length ? "" : "The model is not loaded yet, so its classes are not known. "}${AGAIN}`, [make("label", { for: "video-class" }, "Class"), select], { path: "/api/tags", body, done });
 }
 
-export function askSettings(settings, done) {
+// `segmenter`: whether the server has one.
+export function askSettings(settings, segmenter, done) {
   const field = (name, empty) => make("input", { type: "number", id: `setting-${name}`, min: "0", max: "1", step: "any", placeholder: empty, value: settings[name] === null ? "" : String(settings[name]) });
   const presence = field("presence", "all boxes"), threshold = field("threshold", "of the model");
   const instances = make("input", { type: "checkbox", id: "setting-instances", checked: settings.instances });
+  const refine = make("input", { type: "checkbox", id: "setting-refine", checked: settings.refine });
   const number = (input) => (input.value === "" ? null : Number(input.value));
-  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold, make("label", { for: instances.id }, "Find every object, not only one a frame"), instances];
-  const body = () => ({ presence: number(presence), threshold: number(threshold), instances: instances.checked });
+  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold, make("label", { for: instances.id }, "Find every object, not only one a frame"), instances, ...(segmenter ? [make("label", { for: refine.id }, "Refine boxes with the segmenter"), refine] : [])];
+  const body = () => ({ presence: number(presence), threshold: number(threshold), instances: instances.checked, refine: refine.checked });
   ask("Settings of all videos", `An empty field means the default. ${AGAIN}`, fields, { path: "/api/settings", body, done });
 }
