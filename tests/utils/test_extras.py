@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import re
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -30,7 +31,10 @@ def test_the_version_is_that_of_the_project_also_of_a_source_tree(monkeypatch):
 
 def test_the_command_prints_the_version(colocam):
     outcome = colocam("--version")
-    assert (outcome.code, outcome.out) == (0, f"colocam {__version__}\n")
+    assert outcome.code == 0
+    first, engine = outcome.out.splitlines()
+    assert re.fullmatch(rf"colocam {re.escape(__version__)}( \(commit [0-9a-f]{{7,}}.*\))?", first)
+    assert re.fullmatch(r"engine: (\w+ [\w.+]+(, )?)+", engine)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -46,6 +46,7 @@ _OPTIONAL = {
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
 (name of the segmenter that gave mask and box), shot_probability (of the class in the shot, 0–1)."""
+_EXPORTED = tuple(name for name in OPTIONAL if name != "shot_probability")  # which is the page's own
 
 _PYTHON: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "string": str}
 _NUMBERS = ("pts", "probability", "score", "presence", "margin", "shot_probability")
@@ -314,7 +315,7 @@ class LocalizationTable:
 
 
 def write_table(
-    path: Path, rows: TableRows, source: SourceVideo, extra: Sequence[str] = OPTIONAL, video: str | None = None
+    path: Path, rows: TableRows, source: SourceVideo, extra: Sequence[str] = _EXPORTED, video: str | None = None
 ) -> None:
     """Write the table of a video and its description beside it; see :class:`LocalizationTable`."""
     with LocalizationTable(path, extra, source.pictures, video) as table:
