@@ -85,9 +85,7 @@ class Library:
         device: str | None = None,
         segmenter: str = "",
     ) -> None:
-        self.workspace = workspace
-        self.segmenter = segmenter
-        self.store = store
+        self.workspace, self.store, self.segmenter = workspace, store, segmenter
         self.stills = Stills()
         self._digests, self._digest_lock = FileDigests(workspace.root / MEMORY), threading.Lock()
         self.models = ModelList(load, workspace.root / MEMORY)
@@ -107,10 +105,8 @@ class Library:
         self._stopping = threading.Event()
         self._ordered: set[tuple[str, str]] = set()
         self._running: Running | None = None
-        self._threads = [
-            threading.Thread(target=self._read_films, name="read films", daemon=True),
-            threading.Thread(target=self._localise_films, name="localise films", daemon=True),
-        ]
+        work = {"read films": self._read_films, "localise films": self._localise_films}
+        self._threads = [threading.Thread(target=do, name=name, daemon=True) for name, do in work.items()]
 
     def start(self) -> None:
         """Begin to prepare all videos."""
