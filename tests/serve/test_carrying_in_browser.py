@@ -23,6 +23,10 @@ class Displaced:
 
     tags = ("cat", "dog")
     card = type("Card", (), {"size": 32, "presence": None})
+    segmenter = None
+
+    def without_segmenter(self):
+        return self
 
     def stream(self, frames, **_):
         for frame in frames:
