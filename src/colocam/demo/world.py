@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from colocam.demo.painting import Actor, lay, make_actor, paint_background, pain
 from colocam.demo.textures import Array, Palette, as_float, draw_palette, object_colours
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Float64Array, Split
-from colocam.utils.device import parallel_map
+from colocam.utils.device import cores
 from colocam.utils.files import explain_os_errors, write_json, write_text
 from colocam.utils.progress import progress
 from colocam.video.writer import VideoWriter
@@ -116,7 +117,10 @@ def make_world(
             advance()
             return rows
 
-        for (tag, split, index), rows in zip(videos, parallel_map(make, *zip(*videos, strict=True)), strict=True):
+        # A pool of its own: if this is interrupted, it ends with the videos that are being written.
+        with ThreadPoolExecutor(cores()) as pool:
+            made = list(pool.map(make, *zip(*videos, strict=True)))
+        for (tag, split, index), rows in zip(videos, made, strict=True):
             clip = _clip(tag, split, index)
             manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
             truth += rows
