@@ -124,16 +124,15 @@ class Localizer:
 
     def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":
         """The same model, opened once, with some other options."""
-        options: OptionKeywords = {**asdict(self.options), **changes}  # type: ignore[typeddict-item]
-        other = Localizer(self.network, self.card, segmenter=self.segmenter, **options)
-        other.source = self.source
-        return other
+        return self._changed(self.segmenter, changes)
 
     def without_segmenter(self) -> "Localizer":
         """The same model, opened once, whose boxes are not refined."""
-        if self.segmenter is None:
-            return self
-        other = Localizer(self.network, self.card, **asdict(self.options))
+        return self if self.segmenter is None else self._changed(None, {})
+
+    def _changed(self, segmenter: Segmenter | None, changes: OptionKeywords) -> "Localizer":
+        options: OptionKeywords = {**asdict(self.options), **changes}  # type: ignore[typeddict-item]
+        other = Localizer(self.network, self.card, segmenter=segmenter, **options)
         other.source = self.source
         return other
 
