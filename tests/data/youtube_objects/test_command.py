@@ -4,11 +4,10 @@ import shutil
 
 import pytest
 
+from colocam.data.batches import labelled_samples, scaled_boxes
 from colocam.data.catalogue import read_catalogue
 from colocam.data.frame_cache import cache_frames
-from colocam.data.index import count
-from colocam.data.samples import labelled_samples, scaled_boxes
-from colocam.data.truth import read_truth
+from colocam.data.truth import count, read_truth
 from colocam.data.youtube_objects import PUBLISHED, read_archive
 
 
