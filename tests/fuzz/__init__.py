@@ -4,5 +4,5 @@
 
 An input is made from a seed and a number alone, so that any of them can be repeated. ``corpus`` holds sound files;
 ``mutate_*`` change files of one kind; ``targets_*`` put a command and its files together; ``child`` runs one input;
-``runner`` runs many and ``verdict`` says how each ended; ``minimise`` shortens those that show a fault.
+``runner`` runs many and ``verdict`` says how each ended.
 """

@@ -20,7 +20,6 @@ class Case:
         argv: the command line, without the program.
         outputs: files and folders that may be written, relative to the current folder; existing files stay as they are.
         owned: folders whose files may also change, such as a run that is evaluated.
-        changed: the mutated files.
         stdin: file that is piped into the command.
         endless: whether the input may ask for more work than the time limit allows, as settings of a training do.
     """
@@ -28,7 +27,6 @@ class Case:
     argv: list[str]
     outputs: list[str] = field(default_factory=list)
     owned: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
     stdin: str | None = None
     endless: bool = False
 

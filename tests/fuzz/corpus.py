@@ -11,6 +11,7 @@ import av
 import cv2
 import numpy as np
 import yaml
+from tests.conftest import BOX_DECODER, BOX_ENCODER
 from tests.data.youtube_objects.conftest import build_v1, build_v2
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
@@ -38,22 +39,6 @@ TINY = {
         "seeds": {"foreground": 20, "background": 20},
     },
 }
-ENCODER = """<ir_version: 9, opset_import: ["" : 17]>
-encoder (float[1,3,64,64] image) => (float[1,3,4,4] image_embeddings) {
-  image_embeddings = AveragePool <kernel_shape=[16,16], strides=[16,16]> (image)
-}"""
-DECODER = """<ir_version: 9, opset_import: ["" : 17]>
-decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_coords, float[p,2] point_labels)
-  => (float[p,1,4,4] low_res_masks, float[p,1] iou_predictions) {
-  shape = Constant <value_ints=[-1,1,1,1]> ()
-  flat = Constant <value_ints=[-1,1]> ()
-  zero = Constant <value_ints=[1]> ()
-  means = ReduceMean <axes=[1], keepdims=1> (image_embeddings)
-  sums = ReduceSum (point_labels, zero)
-  lifted = Reshape (sums, shape)
-  low_res_masks = Add (means, lifted)
-  iou_predictions = Reshape (sums, flat)
-}"""
 
 
 def make_corpus(folder: Path) -> None:
@@ -162,7 +147,7 @@ def _segmenter(folder: Path) -> None:
     import onnx.parser  # noqa: PLC0415
 
     folder.mkdir()
-    for name, text in (("encoder", ENCODER), ("decoder", DECODER)):
+    for name, text in (("encoder", BOX_ENCODER), ("decoder", BOX_DECODER)):
         onnx.save(onnx.parser.parse_model(text), folder / f"small.{name}.onnx")
 
 

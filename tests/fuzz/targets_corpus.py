@@ -38,7 +38,7 @@ def import_labels(bench: Bench) -> Case:
         words += ["--tables", "tables"]
     if bench.maybe(0.3):
         words += ["--checked", bench.random.choice(("all", "tables/h264.csv", option_value("", bench.random)))]
-    return Case(words, [words[5]], changed=bench.changed)
+    return Case(words, [words[5]])
 
 
 def learn(bench: Bench) -> Case:
@@ -51,7 +51,7 @@ def learn(bench: Bench) -> Case:
         change_run(bench, "run")
     words = ["learn", "run", "corrections.csv", "-o", "out", "--device", "cpu", "--steps", "0"]
     # Frames that are not cached yet are decoded where the run says.
-    return Case(words, ["out", "run/frames", "frames"], [], bench.changed, endless=True)
+    return Case(words, ["out", "run/frames", "frames"], [], endless=True)
 
 
 def label_catalogue(bench: Bench) -> Case:
@@ -62,7 +62,7 @@ def label_catalogue(bench: Bench) -> Case:
         bench.change("catalogue.csv", mutated_csv)
     options = random_options("label", bench.random, 3) if bench.maybe(0.4) else []
     known = [word for word in options if word in {"--workers", "--ray"}]
-    return _label(bench, [] if known else options, "out")
+    return _label([] if known else options, "out")
 
 
 def label_again(bench: Bench) -> Case:
@@ -71,7 +71,7 @@ def label_again(bench: Bench) -> Case:
         bench.copy(name)
     bench.copy("labels", "out")
     _change_below(bench, "out")
-    case = _label(bench, ["--retry-failed"] if bench.maybe(0.3) else [], "out")
+    case = _label(["--retry-failed"] if bench.maybe(0.3) else [], "out")
     case.owned = ["out"]
     return case
 
@@ -84,12 +84,12 @@ def export_labels(bench: Bench) -> Case:
     if bench.maybe(0.3):
         bench.copy("videos")
         words += ["--video", ".", *(["--images"] if words[3] in {"coco", "yolo", "voc"} else [])]
-    return Case(words, ["out"], changed=bench.changed)
+    return Case(words, ["out"])
 
 
-def _label(bench: Bench, options: list[str], out: str) -> Case:
+def _label(options: list[str], out: str) -> Case:
     words = ["label", "model.onnx", "catalogue.csv", "-o", out, "--workers", "1", "--retries", "0", *options]
-    return Case(words, [out], changed=bench.changed)
+    return Case(words, [out])
 
 
 def _change_below(bench: Bench, folder: str) -> None:

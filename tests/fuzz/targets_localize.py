@@ -17,14 +17,13 @@ QUICK = ["--device", "cpu"]
 def film(bench: Bench) -> Case:
     """A changed film."""
     name = _film(bench)
-    return _case(bench, _model(bench), [name], [] if bench.maybe(0.5) else ["--no-video"])
+    return _case(_model(bench), [name], [] if bench.maybe(0.5) else ["--no-video"])
 
 
 def piped_film(bench: Bench) -> Case:
     """A changed film on the standard input."""
-    case = _case(bench, _model(bench), ["-"], ["--no-video"])
+    case = _case(_model(bench), ["-"], ["--no-video"])
     case.stdin = _film(bench)
-    case.changed = bench.changed
     return case
 
 
@@ -48,7 +47,7 @@ def folder(bench: Bench) -> Case:
     }
     for name in bench.random.sample(sorted(oddities), 2):
         oddities[name](place / name)
-    return _case(bench, "model.onnx" if bench.copy("model.onnx") else "", ["in"], ["--no-video", "--every", "3"])
+    return _case("model.onnx" if bench.copy("model.onnx") else "", ["in"], ["--no-video", "--every", "3"])
 
 
 def images(bench: Bench) -> Case:
@@ -58,7 +57,7 @@ def images(bench: Bench) -> Case:
     names = sorted(path.name for path in (bench.folder / "in").iterdir())
     for name in bench.random.sample(names, bench.random.choice((1, 1, 3))):
         bench.change(f"in/{name}", mutated_image)
-    return _case(bench, _model(bench), ["in"], ["--no-video"] if bench.maybe(0.7) else [])
+    return _case(_model(bench), ["in"], ["--no-video"] if bench.maybe(0.7) else [])
 
 
 def run_model(bench: Bench) -> Case:
@@ -68,14 +67,14 @@ def run_model(bench: Bench) -> Case:
         bench.change(f"{run}/model.json", mutated_json)
     if not bench.changed or bench.maybe(0.2):
         bench.change(f"{run}/model.safetensors", mutated_safetensors)
-    return _case(bench, run, [bench.copy("films/h264.mp4", "film.mp4")], ["--no-video"])
+    return _case(run, [bench.copy("films/h264.mp4", "film.mp4")], ["--no-video"])
 
 
 def onnx_model(bench: Bench) -> Case:
     """A changed ONNX file."""
     name = bench.change(bench.copy("model.onnx"), mutated_onnx)
     more = ["--instances"] if bench.maybe(0.2) else ["--masks"] if bench.maybe(0.2) else []
-    return _case(bench, name, [bench.copy("films/h264.mp4", "film.mp4")], ["--no-video", *more])
+    return _case(name, [bench.copy("films/h264.mp4", "film.mp4")], ["--no-video", *more])
 
 
 def segmenter(bench: Bench) -> Case:
@@ -88,7 +87,7 @@ def segmenter(bench: Bench) -> Case:
         part = bench.random.choice(("encoder", "decoder", "decoder"))
         bench.change(f"segmenter/small.{part}.onnx", mutated_onnx)
         name = "segmenter"
-    return _case(bench, _model(bench), [bench.copy("films/h264.mp4", "film.mp4")], ["--no-video", "--refine", name])
+    return _case(_model(bench), [bench.copy("films/h264.mp4", "film.mp4")], ["--no-video", "--refine", name])
 
 
 def options(bench: Bench) -> Case:
@@ -98,7 +97,7 @@ def options(bench: Bench) -> Case:
     words = ["localize", model, name, "-o", out, *random_options("localize", bench.random, 4)]
     if bench.maybe(0.1):
         words[1 + bench.random.randrange(2)] = option_value("", bench.random)
-    return Case(words, [out], changed=bench.changed)
+    return Case(words, [out])
 
 
 def results(bench: Bench) -> Case:
@@ -110,7 +109,7 @@ def results(bench: Bench) -> Case:
     if bench.maybe(0.3):
         (bench.folder / "out" / "h264.csv").write_text("mine")
     more = ["--overwrite"] if bench.maybe(0.3) else []
-    case = _case(bench, bench.copy("model.onnx"), [name], more)
+    case = _case(bench.copy("model.onnx"), [name], more)
     # A description that was changed may still vouch for its results, which are then replaced.
     case.owned = ["out/h264.video.json", *(["out"] if more or not bench.changed else ["out/h264.csv", "out/h264.mp4"])]
     return case
@@ -128,8 +127,8 @@ def _model(bench: Bench) -> str:
     return bench.copy("model.onnx") if bench.maybe(0.6) else bench.copy("run")
 
 
-def _case(bench: Bench, model: str, videos: list[str], more: list[str]) -> Case:
-    return Case(["localize", model, *videos, "-o", "out", *more, *QUICK], ["out"], changed=bench.changed)
+def _case(model: str, videos: list[str], more: list[str]) -> Case:
+    return Case(["localize", model, *videos, "-o", "out", *more, *QUICK], ["out"])
 
 
 def _file_name(random: Random) -> str:

@@ -39,7 +39,7 @@ def export_model(bench: Bench) -> Case:
     run = bench.copy("run")
     bench.change(f"{run}/model.json", mutated_json)
     out = output(bench.random, "out.onnx")
-    return Case(["export-model", run, "-o", out], [out], changed=bench.changed)
+    return Case(["export-model", run, "-o", out], [out])
 
 
 def review_table(bench: Bench) -> Case:
@@ -48,7 +48,7 @@ def review_table(bench: Bench) -> Case:
     bench.change(table, mutated_parquet if table.endswith("parquet") else mutated_csv)
     words = [] if bench.maybe(0.7) else random_options("review", bench.random)
     out = "out.csv" if bench.maybe(0.9) else table  # which must stay as it is
-    return Case(["review", table, "-o", out, *words], ["out.csv"], changed=bench.changed)
+    return Case(["review", table, "-o", out, *words], ["out.csv"])
 
 
 def review_run(bench: Bench) -> Case:
@@ -56,14 +56,14 @@ def review_run(bench: Bench) -> Case:
     for name in ("run", "videos"):
         bench.copy(name)
     change_run(bench, "run")
-    return Case(["review", "run", "--device", "cpu"], ["frames"], ["run"], bench.changed)
+    return Case(["review", "run", "--device", "cpu"], ["frames"], ["run"])
 
 
 def report(bench: Bench) -> Case:
     """A changed run."""
     run = bench.copy(bench.random.choice(("run", "run", "stored-run")), "run")
     change_run(bench, run)
-    return Case(["report", run], [], [run], bench.changed)
+    return Case(["report", run], [], [run])
 
 
 def _table(bench: Bench) -> str:
@@ -80,4 +80,4 @@ def _export(bench: Bench, table: str) -> Case:
         words += ["--video", "films/h264.mp4"]
     if bench.maybe(0.2):
         words.append("--images")
-    return Case(words, ["out"], changed=bench.changed)
+    return Case(words, ["out"])

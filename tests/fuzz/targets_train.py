@@ -74,14 +74,14 @@ def evaluate_run(bench: Bench) -> Case:
     else:
         change_run(bench, "run")
     words = [] if bench.maybe(0.8) else random_options("evaluate", bench.random)
-    return _evaluate(bench, ["--boxes", "truth.csv", *words])
+    return _evaluate(["--boxes", "truth.csv", *words])
 
 
 def evaluate_truth(bench: Bench) -> Case:
     """Changed true boxes."""
     _run(bench)
     bench.change("truth.csv", mutated_csv)
-    return _evaluate(bench, ["--boxes", "truth.csv"])
+    return _evaluate(["--boxes", "truth.csv"])
 
 
 def evaluate_dense(bench: Bench) -> Case:
@@ -89,7 +89,7 @@ def evaluate_dense(bench: Bench) -> Case:
     _run(bench)
     bench.copy("index")
     bench.change(f"index/{bench.random.choice(('manifest.csv', 'truth.csv'))}", mutated_csv)
-    return _evaluate(bench, ["--dense", "index", *(["--split", "test"] if bench.maybe(0.8) else [])])
+    return _evaluate(["--dense", "index", *(["--split", "test"] if bench.maybe(0.8) else [])])
 
 
 def evaluate_refined(bench: Bench) -> Case:
@@ -97,7 +97,7 @@ def evaluate_refined(bench: Bench) -> Case:
     _run(bench)
     bench.copy("segmenter")
     bench.change(f"segmenter/small.{bench.random.choice(('encoder', 'decoder'))}.onnx", mutated_onnx)
-    return _evaluate(bench, ["--boxes", "truth.csv", "--refine", "segmenter"])
+    return _evaluate(["--boxes", "truth.csv", "--refine", "segmenter"])
 
 
 def score_boxes(bench: Bench) -> Case:
@@ -124,7 +124,7 @@ def index_frames(bench: Bench) -> Case:
     bench.copy("shots")
     bench.copy("shots.csv")
     bench.change("shots.csv", mutated_csv)
-    return Case(["index", "frames", "shots.csv", "-o", "out"], ["out"], changed=bench.changed)
+    return Case(["index", "frames", "shots.csv", "-o", "out"], ["out"])
 
 
 def index_archive(bench: Bench) -> Case:
@@ -135,7 +135,7 @@ def index_archive(bench: Bench) -> Case:
     for name in bench.random.sample([one for one in names if not one.endswith(".jpg")], 2):
         bench.change(name, mutated_bytes)
     words = ["index", "youtube-objects", root, "--version", version, "-o", output(bench.random)]
-    return Case([*words, *random_options("index youtube-objects", bench.random, 1)], [words[-1]], changed=bench.changed)
+    return Case([*words, *random_options("index youtube-objects", bench.random, 1)], [words[-1]])
 
 
 def change_run(bench: Bench, run: str) -> None:
@@ -161,15 +161,15 @@ def _train(bench: Bench, videos: str) -> Case:
     config = ["--config", "config.yaml"]
     if not (bench.folder / "config.yaml").exists():
         bench.copy("config.yaml")
-    return Case(["train", videos, "--out", "out", *config, *QUICK], ["out"], changed=bench.changed)
+    return Case(["train", videos, "--out", "out", *config, *QUICK], ["out"])
 
 
-def _evaluate(bench: Bench, words: list[str]) -> Case:
-    return Case(["evaluate", "run", *QUICK, *words], ["frames"], ["run", "frames"], bench.changed)
+def _evaluate(words: list[str]) -> Case:
+    return Case(["evaluate", "run", *QUICK, *words], ["frames"], ["run", "frames"])
 
 
 def _score(bench: Bench, predictions: str, more: list[str]) -> Case:
     out = "out.json" if bench.maybe(0.9) else "truth.csv"  # which must stay as it is
     words = ["score", predictions, "--boxes", "truth.csv", "--json", out, *more]
     words += [] if bench.maybe(0.7) else random_options("score", bench.random, 2)
-    return Case(words, ["out.json"], changed=bench.changed)
+    return Case(words, ["out.json"])

@@ -13,11 +13,11 @@ from torch import nn
 from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.inference import torch_network
-from colocam.inference.fold import fold_batch_norms, fold_two_maps
+from colocam.inference.fold import fold_batch_norms
 from colocam.inference.network import OutputShape, PostProcessing
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.remote import RemoteNetwork, ServedWorker
-from colocam.inference.torch_network import TorchNetwork, rows_of
+from colocam.inference.torch_network import TorchNetwork
 from colocam.models import Classifier, LocalizerNet, foreground
 from one_pass import ids_of, one_pass
 
@@ -144,40 +144,6 @@ def test_answers_are_those_of_the_trained_network(small, count):
     assert {logits.dtype, maps.dtype, peaks.dtype, activations.dtype} == {torch.float32}
 
 
-def test_a_pass_of_larger_frames_has_no_more_pixels():
-    cuda = torch.device("cuda")
-    assert [rows_of(cuda, size) for size in (96, 224, 448, 10_000)] == [64, 64, 32, 1]
-    assert [rows_of(CPU, size) for size in (96, 224, 320, 448)] == [32, 32, 15, 8]
-
-
-def test_pictures_are_not_copied_on_a_cpu(small):
-    pictures = np.zeros((2, SIDE, SIDE, 3), np.uint8)
-    frames = one_pass(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE), pictures).frames
-    assert frames.shape == (2, 3, SIDE, SIDE)
-    assert frames.data_ptr() == pictures.ctypes.data
-    assert frames.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_one_map_stands_for_two(small):
-    frames = torch.randint(0, 256, (2, 3, SIDE, SIDE), dtype=torch.uint8)
-    one = copy.deepcopy(small)
-    fold_two_maps(one)
-    with torch.no_grad():
-        two_maps, one_map = small.double()(frames).map_logits, one.double()(frames).map_logits
-    small.float()
-    assert one_map.shape == (2, 1, SIDE, SIDE)
-    torch.testing.assert_close(one_map[:, 0].sigmoid(), two_maps.softmax(1)[:, 1], rtol=1e-6, atol=1e-6)
-
-
-def test_batches_under_way_do_not_mix(small):
-    run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
-    batches = [np.full((2 + n, SIDE, SIDE, 3), 40 * n, np.uint8) for n in range(5)]
-    futures = [run.submit([batch], ids_of(batch)) for batch in batches]
-    for batch, future in reversed(list(zip(batches, futures, strict=True))):
-        for one, two in zip(future.result(), one_pass(run, batch), strict=True):
-            torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
-
-
 def test_nobody_elses_threads_change(small):
     """Networks side by side share torch's threads; what others have, in this thread and in new ones, stays."""
     torch_network._side_by_side.cache_clear()
@@ -194,12 +160,6 @@ def test_nobody_elses_threads_change(small):
         torch.set_num_threads(before)
         torch_network._side_by_side().shutdown()
         torch_network._side_by_side.cache_clear()
-
-
-def test_an_error_in_a_batch_is_raised_where_its_answers_are_asked_for(small):
-    run = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
-    with pytest.raises(RuntimeError):
-        one_pass(run, np.zeros((2, SIDE, SIDE, 5), np.uint8))
 
 
 def test_what_autocast_would_cast_is_held_in_bfloat16_and_nothing_else(small):
@@ -338,7 +298,3 @@ def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(tiny)
     assert np.ptp(expected, axis=0).min() > 0.01  # crops differ
     for i in (0, 7, 19):
         np.testing.assert_array_equal(passes.classify_crops(images[i : i + 1], boxes[i : i + 1])[0], found[i])
-
-
-def test_a_model_without_a_crop_head_reads_no_crops(small):
-    assert not Passes(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE), OutputShape(3, SIDE, SIDE)).reads_crops

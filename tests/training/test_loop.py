@@ -153,26 +153,6 @@ def test_a_crash_while_saving_ends_the_same(uninterrupted, tmp_path, monkeypatch
     assert contents(folder) == contents(uninterrupted.folder)
 
 
-def test_two_phases_share_a_journal_and_the_second_resumes(tmp_path, monkeypatch):
-    def both(folder, on_step=lambda _: None):
-        journal = Journal(folder / "metrics.jsonl")
-        fit(make_task(phase="one"), folder / "one", journal)
-        fit(make_task(phase="two", on_step=on_step), folder / "two", journal)
-
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    whole.mkdir()
-    cut.mkdir()
-    both(whole)
-    for step in (1, 6):
-        with pytest.raises(InterruptedRunError, match="stopped in two"):
-            both(cut, stop_after(monkeypatch, step))
-        monkeypatch.setattr(interrupt, "_requested", False)
-    both(cut)
-    assert contents(cut) == contents(whole)
-    both(cut)  # nothing left to do
-    assert contents(cut) == contents(whole)
-
-
 def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
     """Step 2 is broken: the weights move by momentum and decay alone, as if its gradient were zero."""
     task = make_task(broken={2}, epochs=1)
