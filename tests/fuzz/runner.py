@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.conftest import square_video
 from tests.fuzz.case import Case
 from tests.fuzz.child import start
-from tests.fuzz.corpus import STORED, images, make_corpus
+from tests.fuzz.corpus import STORED, make_corpus
 from tests.fuzz.targets import build, target_of
 from tests.fuzz.verdict import FAULTS, HANG, MEMORY, MEMORY_BYTES, Ended, Verdict, judge
 
@@ -84,7 +85,7 @@ def warm_up() -> list[Path]:
 
     cv2.setNumThreads(1)  # threads do not survive a fork
     torch.set_num_threads(1)
-    frames = [VideoFrame(index, index / 25, image) for index, image in enumerate(images(6, seed=0))]
+    frames = [VideoFrame(index, index / 25, image) for index, image in enumerate(square_video("cat", 0, 6)[0])]
     for options in ({}, {"smooth": "online"}, {"instances": True}, {"color_mean": "frame", "masks": True}):
         list(Localizer.load(STORED / "run", "cpu", **options).stream(frames))
     _end_threads()

@@ -200,13 +200,6 @@ def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_pat
 # what is written
 
 
-@pytest.mark.parametrize("table", ["csv", "parquet"])
-def test_the_table_alone(trained, film, tmp_path, table):
-    written = localize_file(trained, film, tmp_path / "out", table=table, annotate=False)
-    assert written == (None, tmp_path / "out" / f"film.{table}")
-    assert names_in(tmp_path / "out") == sorted([f"film.{table}", "film.video.json"])
-
-
 def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, square_video, colocam):
     """The same frames, without loss, as a film and as pictures: the same table, and labels with pictures of it."""
     pictures = square_video("cat", 77, 12, (80, 60))[0]
@@ -411,20 +404,6 @@ def test_one_bad_file_by_itself_is_one_error(trained, tmp_path, colocam):
         assert outcome.code == 1
         assert told in outcome.error
         assert outcome.err.count("\n") == 1
-
-
-def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, monkeypatch):
-    def terminate(*_):
-        signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr("colocam.inference.results.LocalizationTable.write", terminate)
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        outcome = colocam("localize", trained, film, "-o", tmp_path / "out")
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "stopped")
-    assert names_in(tmp_path / "out") == []
 
 
 @pytest.mark.parametrize("every", [1, 3])

@@ -28,7 +28,7 @@ from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
 from colocam.types import VideoFrame
-from colocam.video.fence import FencedReader, decode, probe
+from colocam.video.fence import decode, probe
 from one_pass import one_pass
 
 SIDE = 32
@@ -147,6 +147,20 @@ def changed(passes, change, rows=None):
     return Passes(Changed(passes, change, rows or passes.rows), passes.shape)
 
 
+def test_passes_have_a_fixed_number_of_rows_and_fewer_where_frames_are_large(trained, video, monkeypatch):
+    """Of 8 rows, or of 2 where 3 frames are too large together; the last pass is padded."""
+    seen = []
+    localizer = Localizer.load(trained)
+    localizer.network = changed(localizer.network, lambda images, output: seen.append(images) or output, rows=8)
+    assert len(list(localizer(video))) == 20
+    assert [len(images) for images in seen] == [8, 8, 8]
+    assert seen[2][:4].any(axis=(1, 2, 3)).all()
+    assert not seen[2][4:].any()
+    monkeypatch.setattr("colocam.inference.stages.PASS_BYTES", 3 * 80 * 60 * 3)
+    assert len(list(localizer(video))) == 20
+    assert [len(images) for images in seen[3:]] == [2] * 10
+
+
 def test_errors_of_the_network_and_of_the_source_are_raised(trained, video):
     localizer = Localizer.load(trained, batch=4)
     one_pass(localizer.network, np.zeros((2, SIDE, SIDE, 3), np.uint8))  # the networks' threads stay
@@ -188,25 +202,6 @@ def test_chosen_frames_keep_their_numbers_and_times(trained, tmp_path, make_vide
         next(localizer(video, every=0))
     with pytest.raises(ColocamError, match="batch must be 1 or more frames, got 0"):
         Localizer.load(trained, batch=0)
-
-
-@pytest.mark.parametrize("size", [(48, 40), (131, 33), (32, 32), (17, 240)])
-def test_boxes_lie_in_the_original_frame(trained, tmp_path, make_video, square_video, size):
-    pictures = [cv2.resize(picture, size) for picture in square_video("bus", 5, 6)[0]]
-    video = make_video(tmp_path / "video.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
-    localizer = Localizer.load(trained)
-    found = list(localizer(video))
-    assert len(found) == 6
-    assert localizer.tags == ("bus", "cat", "owl")
-    for one in found:
-        assert one.heatmap.shape == (SIDE, SIDE)
-        assert 0 <= one.heatmap.min() <= one.heatmap.max() <= 1
-        assert 1 / 3 <= one.probability <= 1
-        assert 1 / 3 <= one.shot_probability <= 1
-        assert 0 <= one.score <= 1
-        if one.box is not None:
-            assert 0 <= one.box.x1 < one.box.x2 <= size[0]
-            assert 0 <= one.box.y1 < one.box.y2 <= size[1]
 
 
 def test_a_map_without_foreground_has_no_box(broken, video):
@@ -341,21 +336,6 @@ def test_outputs_that_cannot_be_written(trained, video, tmp_path):
     with pytest.raises(ColocamError, match="table must be csv or parquet, got xlsx"):
         localize_file(trained, video, tmp_path / "out", table="xlsx")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkeypatch):
-    whole = FencedReader.frames
-
-    def fails_at_7(reader, choice):
-        for frame in whole(reader, choice):
-            if frame.index == 7:
-                raise ColocamError("the network share is gone")
-            yield frame
-
-    monkeypatch.setattr(FencedReader, "frames", fails_at_7)
-    with pytest.raises(ColocamError, match="the network share is gone"):
-        localize_file(trained, video, tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_masks_are_outlines_of_the_boxes_in_original_pixels(trained, video):

@@ -4,8 +4,9 @@ import io
 
 import cv2
 import numpy as np
+import pytest
 
-from colocam.serve.film_data import FilmIndex, index_film, load_index, save_index
+from colocam.serve.film_data import FilmIndex, even_size, index_film, load_index, same_times, save_index
 from colocam.serve.stills import BEHIND, Stills
 from colocam.video.fence import decode
 
@@ -61,3 +62,17 @@ def test_stills_are_the_frames_of_their_index_in_any_order(make_video, number_of
     for other in range(4):  # more films than are kept open
         assert stills.get(f"film {other}", film, other) is not None
     stills.close()
+
+
+def test_times_that_do_not_rise_keep_number_and_order():
+    rising = np.arange(5) / 25
+    assert same_times(rising + 3, rising)
+    assert not same_times(rising, rising[:-1])
+    assert not same_times(rising, rising * 1.1)
+    assert not same_times(rising, rising[::-1])
+    assert same_times(np.zeros(5), rising)
+
+
+@pytest.mark.parametrize(("size", "proxy"), [((63, 47), (64, 48)), ((3840, 2160), (1280, 720)), ((1, 1), (2, 2))])
+def test_the_size_of_a_proxy_is_even_and_bounded(size, proxy):
+    assert even_size(*size, 1280) == proxy
