@@ -190,9 +190,12 @@ def recorded(small, monkeypatch):
     """A network that works as on a GPU: one recorded pass, whose buffers all threads share."""
     monkeypatch.setattr(torch_network, "Recorded", OneBuffer)
     monkeypatch.setattr(torch_network, "_mark_end", lambda _: Reached())
-    net = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE)
-    net.on_gpu, net.rows = True, 2 * GROUP
-    return net
+    return as_on_a_gpu(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE))
+
+
+def as_on_a_gpu(network):
+    network.on_gpu, network.rows = True, 2 * GROUP
+    return network
 
 
 def patches(rng, rows):
@@ -248,6 +251,25 @@ def test_another_thread_than_the_owner_is_refused(recorded):
     one_pass(recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8))
     with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="another thread owns this network"):
         other.submit(one_pass, recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
+
+
+@pytest.mark.usefixtures("recorded")
+def test_crops_are_read_by_the_thread_that_owns_the_network(tiny):
+    """Also while passes run; a thread that reads crops past it is refused."""
+    config = load_config("cpu", overrides=list(tiny))
+    net = unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder, crop_head=True)).eval()
+    network, shape = as_on_a_gpu(TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)), OutputShape(3, SIDE, SIDE)
+    images, boxes = patches(np.random.default_rng(0), 20), np.tile(np.array([0, 0, 1, 1], np.float32), (20, 1))
+    expected = Passes(TorchNetwork(net, CPU, size=SIDE), shape).classify_crops(images, boxes)
+    passes, rows = Passes(network, shape), slice(0, 2 * GROUP)
+    with ThreadPoolExecutor(3) as pool:
+        under_way = [passes.submit(images[rows], ids_of(images[rows]), rows) for _ in range(3)]
+        for found in pool.map(lambda _: passes.classify_crops(images, boxes), range(3)):
+            np.testing.assert_array_equal(found, expected)
+    for one in under_way:
+        passes.postprocess([one], PostProcessing())()
+    with pytest.raises(RuntimeError, match="another thread owns this network"):
+        network.classify(images[:16], boxes[:16])
 
 
 def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(tiny):
