@@ -58,19 +58,6 @@ def test_labelled_samples_are_cached_frames_with_a_label(clips, truth):
     assert len(where(labelled_samples(clips, TAGS, truth, 1))) == 2
 
 
-def test_there_may_be_no_clip_or_no_label(clips, truth):
-    for samples in (
-        spread_samples([], TAGS, 3),
-        labelled_samples([], TAGS, truth),
-        labelled_samples(clips, TAGS, Truth({})),
-    ):
-        assert len(samples) == 0
-        assert samples.where() == []
-        assert samples.classes.dtype == torch.int64
-        assert list(samples.batches(8, torch.device("cpu"))) == []
-        assert scaled_boxes(samples, truth, 8) == []
-
-
 def test_boxes_are_scaled_by_the_size_of_their_own_frame(clips, truth):
     boxes = scaled_boxes(labelled_samples(clips, TAGS, truth), truth, 96)
     assert [b.dtype for b in boxes] == [np.float32] * 5
