@@ -110,7 +110,9 @@ def test_the_backend_of_label_studio_without_its_extra_says_one_line():
     ended = python(code, absent=["fastapi", "uvicorn"])
     assert ended.returncode == 1
     (line,) = ended.stderr.splitlines()
-    assert line.startswith("error: uvicorn is not installed: pip install 'colocam[serve]' ")
+    assert line.startswith(
+        "error: uvicorn, which the backend of Label Studio needs, is not installed: pip install 'colocam[serve]' "
+    )
 
 
 def test_the_backend_of_label_studio_says_one_line_for_a_run_without_torch(tmp_path):

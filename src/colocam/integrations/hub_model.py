@@ -16,15 +16,15 @@ from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.evaluation.metrics.protocols import PROTOCOLS
 from colocam.evaluation.result import Evaluation, read_evaluation
-from colocam.integrations import missing
 from colocam.types import Split
+from colocam.utils.extras import not_installed
 from colocam.utils.files import atomic_path, explain_os_errors, plain, write_json
 
 try:
     from httpx import HTTPError
     from huggingface_hub import ModelCard, ModelHubMixin, snapshot_download
 except ModuleNotFoundError as absent:
-    raise missing(absent, "hub") from absent
+    raise not_installed(absent, __name__, "hub") from absent
 
 WEIGHTS, CARD, CONFIG, README = "model.safetensors", "model.json", "config.json", "README.md"
 FILES = (WEIGHTS, CARD, CONFIG, README)

@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction, read_corrections
-from colocam.labels.imported import LeftOut
 from colocam.labels.importing import Imported, import_labels
+from colocam.labels.labelled_videos import LeftOut
 from colocam.utils.child_processes import Channel, ChildProcess
 from colocam.utils.extensions import load_extensions
 from colocam.utils.locks import temporary_folder

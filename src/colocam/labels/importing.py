@@ -13,8 +13,15 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.corrections import KINDS, Correction, Kind
 from colocam.labels.formats import readable
 from colocam.labels.formats.reading import unpacked
-from colocam.labels.imported import Flags, ImportedTrack, ImportedVideo, LeftOut, named
-from colocam.labels.labelled_videos import LabelledVideo, read_videos
+from colocam.labels.labelled_videos import (
+    Flags,
+    ImportedTrack,
+    ImportedVideo,
+    LabelledVideo,
+    LeftOut,
+    named,
+    read_videos,
+)
 from colocam.labels.table import BEYOND, Integers
 from colocam.labels.table_files import tables_of
 from colocam.types import Box, Float64Array
