@@ -78,9 +78,7 @@ class Wanted(NamedTuple):
         """Stands for the results of a model with these settings: the key of the model alone, where all are defaults."""
         if self == Wanted():
             return model
-        known = 5 if self.segmenter else 4 if self.instances else 3  # keys of earlier versions had fewer settings
-        stated = self[:known]
-        return f"{model}-{hashlib.blake2b(json.dumps(stated).encode(), digest_size=6).hexdigest()}"
+        return f"{model}-{hashlib.blake2b(json.dumps(self).encode(), digest_size=6).hexdigest()}"
 
 
 class Settings(BaseModel):
