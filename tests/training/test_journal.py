@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from colocam.errors import ColocamError
-from colocam.training.journal import Journal
+from colocam.training.loop import Journal
 
 
 def lines(path):

@@ -14,8 +14,7 @@ from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import journal as skipped
 from colocam.training import loop
-from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, fit
+from colocam.training.loop import Journal, Task, Validation, fit
 from colocam.utils import progress as interrupt
 from colocam.utils.tensors import generator, load_checkpoint
 

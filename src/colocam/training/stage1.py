@@ -20,8 +20,7 @@ from colocam.models import Classifier
 from colocam.run import Run, config_difference, open_run
 from colocam.training.distributed import first, world
 from colocam.training.frozen_encoder import fit_frozen, new_classifier
-from colocam.training.journal import Journal
-from colocam.training.loop import AfterEpoch, Task, Validation, fit
+from colocam.training.loop import AfterEpoch, Journal, Task, Validation, fit
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import RecordedLoss
 from colocam.utils.files import atomic_path, explain_os_errors, link

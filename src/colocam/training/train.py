@@ -22,8 +22,7 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
-from colocam.training.journal import Journal
-from colocam.training.loop import AfterEpoch
+from colocam.training.loop import AfterEpoch, Journal
 from colocam.training.rounds import best_model, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
@@ -68,7 +67,7 @@ def train(
     Args:
         source: folder ``VIDEOS/<tag>/…``, or a CSV or parquet manifest, see :func:`colocam.data.read_catalogue`.
         out: the run folder. It gets ``config.yaml``, ``data.json`` (tags and clips), ``environment.json``,
-            ``metrics.jsonl`` (:mod:`colocam.training.journal`), the checkpoints of each stage, and the model of the
+            ``metrics.jsonl`` (:mod:`colocam.training.loop`), the checkpoints of each stage, and the model of the
             first method as ``model.json`` and ``model.safetensors``; further methods have a folder each.
         config: what to train; None: the preset ``cpu``.
         boxes: CSV file of true boxes. Those of validation videos then choose the epochs and the threshold; without

@@ -23,7 +23,6 @@ from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.imported import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
-from colocam.training.journal import Journal
 from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames
@@ -36,7 +35,7 @@ from colocam.training.learning.heads import (
     head_features,
 )
 from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
-from colocam.training.loop import fit
+from colocam.training.loop import Journal, fit
 from colocam.training.rounds import own_labels
 from colocam.utils.locks import temporary_folder
 from colocam.utils.progress import graceful_stop
