@@ -269,7 +269,7 @@ class Film:
 
 
 def stored_results(
-    localizer: Localizer,
+    open_model: Callable[[], Localizer],
     path: Path,
     index: FilmIndex,
     table: Path,
@@ -280,7 +280,7 @@ def stored_results(
 ) -> FilmResults:
     """What a model finds in a video: what is stored and was made of the same, ``made``, else :func:`localize_film`."""
     if not (table.is_file() and maps.is_file() and read_made(table) == made):
-        localize_film(localizer, path, table, maps, report, stopping)
+        localize_film(open_model(), path, table, maps, report, stopping)
         write_source(table, index.source, made)
     results = load_results(table, maps, index)
     if results.rows.frame.tolist() != index.frames.tolist():

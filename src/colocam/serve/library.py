@@ -383,5 +383,5 @@ class Library:
                 if self._in_use(running):
                     film.state, film.done = "localising", min(1.0, done / len(index.frames))
 
-        tuned = with_wanted(localizer, wanted)
+        tuned = partial(with_wanted, localizer, wanted)
         return stored_results(tuned, film.path, index, table, maps, made, report, (self._stopping, outdated))
