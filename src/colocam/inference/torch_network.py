@@ -55,8 +55,8 @@ class TorchNetwork:
 
     On a GPU the weights are bfloat16, a pass is a CUDA graph, and maps are 8-bit levels, a quarter of the bytes. cuDNN
     chooses kernels by its rules, not by timing them, and nothing is compiled during a video: both would make rounding
-    differ from run to run. The recorded pass reads and writes fixed buffers, so on a GPU the first thread that submits
-    a pass owns the network, and any other is refused.
+    differ from run to run. The recorded pass reads and writes fixed buffers, so on a GPU the first thread that uses the
+    network owns it, and any other is refused.
 
     Attributes:
         device: where it runs.
@@ -100,9 +100,7 @@ class TorchNetwork:
     @torch.no_grad()
     def _replay(self, images: Sequence[Levels], ids: Tensor) -> NetworkOutput:
         """Maps are 8-bit levels."""
-        self._owner = self._owner or get_ident()
-        if self._owner != get_ident():
-            raise RuntimeError("another thread owns this network: submit passes through colocam.inference.passes")
+        self._claim()
         rows = len(ids)
         # Pinned memory of a finished pass is reused, not allocated again.
         pinned = self.device.type == "cuda"
@@ -121,6 +119,14 @@ class TorchNetwork:
         self._running.append(_mark_end(self.device))
         return NetworkOutput(logits, maps, peaks, activations, tensors["frames"], ids)
 
+    def _claim(self) -> None:
+        """Make the first thread that uses a GPU's network its owner, and refuse any other."""
+        if not self.on_gpu:
+            return
+        self._owner = self._owner or get_ident()
+        if self._owner != get_ident():
+            raise RuntimeError("another thread owns this network: submit passes through colocam.inference.passes")
+
     def settle(self) -> None:
         """Wait until at most one pass is under way on a GPU; a CPU's pass ends when its future does."""
         while len(self._running) > 1:
@@ -133,8 +139,9 @@ class TorchNetwork:
 
     @torch.no_grad()
     def classify(self, images: Levels, boxes: Float32Array, /) -> Float32Array:
-        """Logits (B, K) of what lies in boxes (B, 4) in 0–1 of images (B, S, S, 3), one box in each; in any thread."""
+        """Logits (B, K) of what lies in boxes (B, 4) in 0–1 of images (B, S, S, 3), one box in each."""
         assert self.net.crop_head is not None
+        self._claim()
         frames, there = (torch.from_numpy(part).to(self.device) for part in (images, boxes))
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             features = self.net.crop_features(frames.permute(0, 3, 1, 2), expanded(there))
