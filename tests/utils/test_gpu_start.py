@@ -45,7 +45,11 @@ def test_without_a_driver_nothing_is_imported(monkeypatch):
 
 
 def test_python_looks_for_garbage_again_after_an_import():
-    with pytest.raises(OSError, match="disk"), without_collections():
-        assert not gc.isenabled()
-        raise OSError("disk")
+    def import_module():
+        with without_collections():
+            assert not gc.isenabled()
+            raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        import_module()
     assert gc.isenabled()

@@ -27,7 +27,7 @@ def _make_context() -> bool:
     except OSError:
         return False
     device, context = ctypes.c_int(), ctypes.c_void_p()
-    return (
+    return bool(
         driver.cuInit(0) == 0
         and driver.cuDeviceGet(ctypes.byref(device), 0) == 0
         and driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
