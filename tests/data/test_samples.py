@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from colocam.data.augment import whole
+from colocam.data.batches import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth
 from colocam.types import Box, Clip
 

@@ -43,7 +43,7 @@ IMPORTED = (
     *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
     *("colocam.report.evaluation_tables", "colocam.report.run_review", "colocam.labels"),
     *("colocam.inference.onnx_export", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
-    *("colocam.segment.sam", "colocam.data.datasets", "colocam.inference.torch_network"),
+    *("colocam.segment.sam", "colocam.data", "colocam.inference.torch_network"),
     *(
         "colocam.inference.onnx_network",
         "colocam.inference.label",

@@ -14,8 +14,8 @@ from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.config.schema import Frames
+from colocam.data.batches import spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import spread_samples
 from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from colocam.data.index import count
+from colocam.data.truth import count
 from colocam.data.youtube_objects import PUBLISHED, read_archive
 from colocam.errors import ColocamError
 

@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
+from colocam.data.batches import labelled_samples, scaled_boxes
 from colocam.data.catalogue import read_catalogue
 from colocam.data.frame_cache import cache_frames
-from colocam.data.samples import labelled_samples, scaled_boxes
 from colocam.data.truth import read_truth
 
 
