@@ -152,10 +152,10 @@ ERRORS: dict[str, type[ColocamError]] = {
 """Errors that a worker may name; any other concerns all videos."""
 
 
-def attempt(task: Task, worker: Worker) -> Message:
+def attempt(work: Callable[[], Result]) -> Message:
     """Do a task, and say how it went in a message for :func:`result_of`."""
     try:
-        return {"do": "done", "result": task(worker)}
+        return {"do": "done", "result": work()}
     except Exception as error:  # noqa: BLE001 - one video must not end the others
         known = as_known(error)
         return {"do": "failed", "error": type(known).__name__, "text": str(known)}

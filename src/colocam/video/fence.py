@@ -16,11 +16,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Image, VideoFrame
-from colocam.utils.child_processes import ChildProcess, Message, map_file, memory_file
+from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
@@ -53,9 +51,7 @@ class DecoderProcess:
     """
 
     def __init__(self) -> None:
-        beat = memory_file(8)
-        self._process = ChildProcess("colocam.video.decoder_child", beat)
-        self._beat = np.frombuffer(map_file(beat), np.uint64)
+        self._process = ChildProcess("colocam.video.decoder_child")
         self._ring = NO_RING
         self._taken = self._spent = 0  # slots that were read, and those of them that the decoder does not know of
         self._filled: deque[tuple[int, float, tuple[int, int]]] = deque()
@@ -99,6 +95,8 @@ class DecoderProcess:
             match message["do"]:
                 case "said":
                     say(message["text"])
+                case "alive":
+                    continue
                 case "ring":
                     self._renew_ring(message["bytes"])
                 case "error":
@@ -156,12 +154,10 @@ class DecoderProcess:
     def _next(self, seconds: float) -> Message:
         if not self._started:
             seconds += START_SECONDS
-        left, beats = seconds, int(self._beat[0])
+        left = seconds
         while not self._process.channel.ready(min(TICK, left)):
             left -= TICK
-            if int(self._beat[0]) != beats:
-                left, beats = seconds, int(self._beat[0])
-            elif left <= 0:
+            if left <= 0:
                 raise self._lost(f"its decoder gave no frame for {seconds:g} s and was ended")
         message = self._process.channel.receive()
         if message is None:
