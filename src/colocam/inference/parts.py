@@ -35,7 +35,7 @@ from colocam.video.description import describe, picture_names
 from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
-from colocam.video.input import UnreadableError, VideoInput
+from colocam.video.input import VideoInput
 
 LONG = 30_000
 """A video with more frames is divided into ranges of about so many."""
@@ -84,10 +84,7 @@ class WritePart:
 
     def __call__(self, worker: Worker) -> Result:
         """``key``, ``content``, ``frames`` and ``rows`` of the part; or ``ranges`` to label first, then this again."""
-        try:
-            content = source_digest(self.video.path, worker.digests)
-        except OSError as error:
-            raise UnreadableError(f"cannot read {self.video.path}: {error.strerror}") from error
+        content = source_digest(self.video.path, worker.digests)
         worker.digests.save()
         key = video_key(self.model, self.video.tag, content)
         part, ranges = part_path(self.labels, key), Ranges(self.labels, key)

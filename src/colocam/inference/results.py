@@ -113,7 +113,7 @@ class WriteResults:
         """
         source, written = self.job.source, self.writing.files(self.job)
         _refuse_long_name(self.job, written)
-        made = self._read_fingerprint(worker)
+        made = None if self._stored is None else self._fingerprint(source_digest(self._stored, worker.digests))
         files, folder = [path for path in written if path is not None], written.table.parent
         if not self.recompute and _is_done(written, made):
             worker.digests.save()
@@ -139,16 +139,6 @@ class WriteResults:
     def _stored(self) -> Path | None:
         """The video; None if it is not stored."""
         return self.job.source.path if self.job.source.is_stored else None
-
-    def _read_fingerprint(self, worker: Worker) -> str | None:
-        """:meth:`_fingerprint` of the video, which is read; None for a source that is not stored."""
-        if self._stored is None:
-            return None
-        try:
-            return self._fingerprint(source_digest(self._stored, worker.digests))
-        except OSError as error:
-            name = error.filename or self.job.source.name
-            raise UnreadableError(f"cannot read {name}: {error.strerror}") from error
 
     def _fingerprint(self, content: str) -> str:
         """Digest of model, settings and the digest of a video."""
