@@ -183,7 +183,7 @@ class _Drawn(ExitStack):
         self, path: Path, reader: VideoReader, choice: FrameChoice, again: Iterator[VideoFrame] | None
     ) -> None:
         super().__init__()
-        from colocam.inference.annotated_video import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
+        from colocam.video.writer import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
 
         self._source = reader.source
         # An annotated part of a video begins at 0; the clock of a camera does not.
