@@ -186,6 +186,15 @@ def test_a_decoder_that_fails_costs_one_video(make_video, tmp_path, hostile, wha
     assert len(decoders()) == 1
 
 
+def test_a_frame_does_not_wait_for_the_next_ones_where_one_is_decoded_at_once(make_video, tmp_path, hostile):
+    """The decoder ends at frame 3: the frames before it have come one by one, and stay what they are."""
+    video, seen = make_video(tmp_path / "hostile.mp4", 12), []
+    hostile(HOSTILE["leaves"])
+    with pytest.raises(UnreadableError, match="crashed"):
+        seen.extend(fence.decode(video, limits=Limits(ahead=1)))
+    assert same(seen, list(plainly(video))[:3])
+
+
 def test_a_batch_goes_round_a_video_whose_decoder_crashes(make_video, square_video, tmp_path, hostile, capsys):
     videos = [make_video(tmp_path / f"{name}.mp4", square_video("cat", 1, 9)[0]) for name in ("hostile", "good")]
     hostile(HOSTILE["crashes"])

@@ -53,12 +53,15 @@ class Limits:
         open_seconds: to open it and decode its first frame.
         frame_seconds: from one decoded frame to the next.
         memory: bytes that decoding takes; None: what frames of its size may need.
+        ahead: frames that are decoded before they are asked for. With 1, a frame comes as soon as it is decoded;
+            otherwise several come together, which takes less time for all frames of a video.
     """
 
     frames: int = 2**27
     open_seconds: float = 2 * PATIENCE
     frame_seconds: float = 60.0
     memory: int | None = None
+    ahead: int = 2**16
 
     def check_frames(self, name: str, frames: int) -> None:
         """Refuse a video of too many frames, stated or counted."""
@@ -203,7 +206,7 @@ class _Decoder:
 
     def _empty_ring(self) -> None:
         """Begin with slot 0, as the parent does."""
-        self.written, self.free = 0, len(self.ring)
+        self.written, self.free = 0, min(len(self.ring), self.limits.ahead)
 
     def _flush(self) -> None:
         """Tell the parent of the frames that it does not know of."""
