@@ -23,7 +23,7 @@ from colocam.inference.localizer import ROWS_ONLINE, Localizer
 from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.stages import read_passes
 from colocam.inference.videos import Video, source_digest, video_key
-from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
+from colocam.inference.worker import Result, Worker, localize_into
 from colocam.labels.label_folder import count_part, durable, is_whole, part_path, video_metadata
 from colocam.labels.table import LocalizationTable, join_tables
 from colocam.temporal.cuts import AROUND, CutFinder
@@ -113,7 +113,7 @@ class WritePart:
             with worker.show(f"dividing {self.video.name}", 0, unit="frames") as advance:
                 frames = (frame for frame in reader.frames(self.choice) if advance(0) is None)
                 plan = find_ranges(worker.localizer(self.video.tag), frames, self.long)
-            metadata = self._metadata(reader)
+            metadata = video_metadata(describe(self.video.path, reader))
         if len(plan) < 2:
             return []
         ranges.write(plan, metadata)
@@ -140,7 +140,7 @@ class WritePart:
 
             localize_into(localizer, reader, choice, write, shots=shots, passed=advance)
             if one is None:
-                table.add_metadata(self._metadata(reader))
+                table.add_metadata(video_metadata(describe(self.video.path, reader)))
         if one is None or one.end is None or localizer.options.smooth == "none":
             return 0
         if not shots.keys() >= {one.begin, one.end} - {one.first}:
@@ -153,9 +153,6 @@ class WritePart:
         # One thread: what FFmpeg makes of a damaged video may depend on their number, and there are workers for all
         # cores.
         return FencedReader(VideoInput(str(self.video.path), must_be_stored=True), threads=1, layout=layout)
-
-    def _metadata(self, reader: FencedReader) -> dict[str, str]:
-        return video_metadata(describe(self.video.path, reader.info, decoded_frames(reader), reader.pictures))
 
 
 def find_ranges(localizer: Localizer, frames: Iterable[VideoFrame], length: int) -> list[FrameRange]:

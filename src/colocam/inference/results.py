@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.videos import Job, quick_digest, source_digest, video_key
-from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
+from colocam.inference.worker import Result, Worker, localize_into
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
@@ -129,7 +129,7 @@ class WriteResults:
                 stage = outer.enter_context(temporary_folder(folder))
             video = None if written.video is None else stage / written.video.name
             counted = self._write(worker, reader, Written(video, stage / written.table.name))
-            described = describe(source.path or Path(source.stem), reader.info, decoded_frames(reader), reader.pictures)
+            described = describe(source.path or Path(source.stem), reader)
             with explain_os_errors(folder):
                 publish_results(stage, files, described, made)
         worker.digests.save()

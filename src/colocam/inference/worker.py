@@ -51,15 +51,10 @@ class Worker:
     digests: FileDigests = field(default_factory=FileDigests)
     threads: int = 0
     show: Show = progress
-    _tagged: dict[str, Localizer] = field(default_factory=dict)
 
     def localizer(self, tag: str | None) -> Localizer:
         """The model for a video with a tag; None: the tag of the command, if it has one."""
-        if tag is None:
-            return self.base
-        if tag not in self._tagged:
-            self._tagged[tag] = self.base.with_options(tag=tag)
-        return self._tagged[tag]
+        return self.base if tag is None else self.base.with_options(tag=tag)
 
 
 class Task(Protocol):
@@ -134,11 +129,6 @@ def localize_into(
             raise UnreadableError(f"{name} has no frame that can be decoded")
         many = f"its {reader.count} frames" if reader.ended else "its frames"
         raise UnreadableError(f"{name} has no frame {choice}; {many} begin at second {reader.start:g}")
-
-
-def decoded_frames(reader: VideoReader) -> int:
-    """Number of frames of a video that was read; as its header states, where only a part was."""
-    return reader.count if reader.ended else max(reader.count, reader.total)
 
 
 class LostError(VideoError):

@@ -351,7 +351,7 @@ def probe_source(path: Path) -> SourceVideo:
     with open_video(path) as video:
         for _ in video.frames(FrameChoice(frames=(MOST_FRAMES, None))):  # all are decoded, none is converted
             pass
-        return describe(path, video.info, video.count, video.pictures)
+        return describe(path, video)
 
 
 def read_image(path: Path) -> Image | None:
