@@ -57,7 +57,7 @@ def main(control: int, life: int, share: int) -> None:
         return
     setup: Setup = unpacked(message["setup"])
     parent.forward_stderr()
-    network = RemoteNetwork(parent.send, setup.rows, setup.shape, parent.take_file(), stopping)
+    network = RemoteNetwork(parent.send, setup.rows, setup.shape, message["files"][0], stopping)
 
     def listen() -> None:
         while (message := parent.receive()) is not None:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import deque
 from contextlib import suppress
 from mmap import mmap
 from multiprocessing import Pipe
@@ -70,18 +69,17 @@ class Channel:
 
     def __init__(self, connection: Connection) -> None:
         self._connection, self._lock = connection, Lock()
-        self._files: deque[int] = deque()
         self._poll = select.poll()  # asked for every frame: the connection's own takes ten times as long
         self._poll.register(connection.fileno(), select.POLLIN)
 
     def send(self, message: Message, *files: int) -> None:
-        """Send a message, and duplicates of open files.
+        """Send a message, and to a child also duplicates of open files.
 
         Raises:
             OSError: the other process is gone.
         """
         with self._lock:
-            self._connection.send_bytes(json.dumps([message, len(files)]).encode())
+            self._connection.send_bytes(json.dumps({**message, "files": len(files)} if files else message).encode())
             for file in files:
                 send_handle(self._connection, file, None)
 
@@ -91,17 +89,11 @@ class Channel:
 
     def receive(self) -> Message | None:
         """The next message; None if the other process is gone."""
-        message: Message
         try:
-            message, files = json.loads(self._connection.recv_bytes())
-            self._files.extend(recv_handle(self._connection) for _ in range(files))
+            message: Message = json.loads(self._connection.recv_bytes())
         except (EOFError, OSError):
             return None
         return message
-
-    def take_file(self) -> int:
-        """The next open file that came beside a message; the caller closes it."""
-        return self._files.popleft()
 
     @property
     def closed(self) -> bool:
@@ -109,10 +101,8 @@ class Channel:
         return self._connection.closed
 
     def close(self) -> None:
-        """Close this end, and the files that were not taken."""
+        """Close this end."""
         self._connection.close()
-        while self._files:
-            os.close(self._files.popleft())
 
 
 class Parent(Channel):
@@ -139,6 +129,13 @@ class Parent(Channel):
             super().send(message, *files)
         except OSError:
             os._exit(1)
+
+    def receive(self) -> Message | None:
+        """The next message; ``files`` in it are open files that came beside it, which the caller closes."""
+        message = super().receive()
+        if message is not None and "files" in message:
+            message["files"] = [recv_handle(self._connection) for _ in range(message["files"])]
+        return message
 
     def sign(self) -> None:
         """Say that this process is alive, unless it did so just now."""

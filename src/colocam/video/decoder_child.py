@@ -227,7 +227,7 @@ class _Decoder:
         if message["do"] == "close":
             raise _Closed
         if message["do"] == "ring":
-            self.ring = open_ring(self.parent.take_file(), message["bytes"])
+            self.ring = open_ring(message["files"][0], message["bytes"])
             self._empty_ring()
         if message["do"] == "free":
             self.free += message["slots"]
