@@ -9,7 +9,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
@@ -156,7 +156,7 @@ class _Corpus:
         # Commands that label the same videos at the same time begin at different ones.
         first = random.SystemRandom().randrange(len(self.waiting))
         tasks = deque(replace(self._task, video=one) for one in (*self.waiting[first:], *self.waiting[:first]))
-        with progress("labelling", 0, unit="frames") as advance, self._open_pool(advance) as pool:
+        with progress("labelling", 0, unit="frames") as advance, self._pool(advance) as pool:
             for task, outcome in do_all(pool, tasks, self._execution.retries):
                 name = task.video.name
                 if outcome.error is not None:
@@ -169,25 +169,23 @@ class _Corpus:
     def _note(self) -> str:
         return f"{len(self.done)} of {len(self._videos)} videos"
 
-    @contextmanager
-    def _open_pool(self, advance: Advance) -> Iterator[Pool]:
+    def _pool(self, advance: Advance) -> AbstractContextManager[Pool]:
         def passed(frames: int) -> None:
             advance(frames, self._note)
 
-        @contextmanager
-        def show(*_: object, **__: object) -> Iterator[Advance]:
-            yield advance
-
-        limit, workers = self._execution.limit, self._execution.workers
+        limit, workers, busy = self._execution.limit, self._execution.workers, len(self.waiting)
         if self._execution.ray is not None:
-            with closing(RayWorkers(self._model, self._execution.ray, workers, self._memory, passed, limit)) as pool:
-                yield pool
-            return
-        busy = len(self.waiting)
-        with open_pool(
-            self._model, workers, busy, apart=True, digests=self._memory, passed=passed, limit=limit, show=show
-        ) as here:
-            yield here
+            return closing(RayWorkers(self._model, self._execution.ray, workers, self._memory, passed, limit))
+        return open_pool(
+            self._model,
+            workers,
+            busy,
+            apart=True,
+            digests=self._memory,
+            passed=passed,
+            limit=limit,
+            show=lambda *_, **__: nullcontext(advance),
+        )
 
     def _finish(self, task: WritePart, result: Result, tasks: "deque[WritePart]") -> None:
         """A part is in storage, or a range of it, or the video is long and has to be divided."""
