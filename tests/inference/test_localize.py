@@ -19,7 +19,7 @@ import pytest
 from pycocotools.coco import COCO
 
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.inference import Localizer, engine
+from colocam.inference import Localizer, engine, localizer
 from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
 from colocam.inference.refining import OneMask, refine_windows
@@ -567,8 +567,8 @@ def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, fi
 
 def test_the_model_is_opened_once_for_all_videos(trained, film, tmp_path, monkeypatch):
     shutil.copy(film, film.with_name("second.mp4"))
-    opened, load = [], engine.open_network
-    monkeypatch.setattr(engine, "open_network", lambda *asked: opened.append(asked) or load(*asked))
+    opened, load = [], localizer.open_network
+    monkeypatch.setattr(localizer, "open_network", lambda *asked: opened.append(asked) or load(*asked))
     written = list(localize_videos(trained, [film.parent], tmp_path / "out", Writing(annotate=False)))
     assert [one.table.name for one in written] == ["film.csv", "second.csv"]
     assert len(opened) == 1
