@@ -28,7 +28,7 @@ from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
-from colocam.data.samples import spread_samples
+from colocam.data.batches import spread_samples
 from colocam.inference.fold import fold_batch_norms, fold_two_maps, fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
@@ -48,7 +48,7 @@ from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
 from colocam.models.model_file import Model, save_model
-from colocam.segment.refine import inside_square, map_prompts, mask_candidates, refine, squares
+from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.sam import MobileSam, MobileSamNet
 from colocam.segment.segmenter import Prompts
 from colocam.training import stage2
@@ -827,33 +827,6 @@ def test_refined_windows_keep_their_tensors_on_the_gpu():
         alone = mask_candidates(one, frames[at : at + 1], levels[at : at + 1])
         assert torch.equal(alone.logits[0], found.logits[at])
     assert len(refine(one, frames, levels)) == 10
-
-
-def test_150_frames_a_second_are_refined():
-    """Windows of 32 frames of 640×360 at the full size of the segmenter; prints the time of each part a frame."""
-    frames, levels = window_to_refine(32, 640, 360)
-    one, inside = segmenter(GPU, 1024), inside_square(frames, 1024)
-    filled, prompts = squares(frames, inside, 1024), map_prompts(levels, inside)
-    embedded = one.embed(filled)
-    parts = {
-        "squares": lambda: squares(frames, inside, 1024),
-        "prompts": lambda: map_prompts(levels, inside),
-        "embed": lambda: one.embed(filled),
-        "masks": lambda: one.masks(embedded, prompts),
-        "candidates": lambda: mask_candidates(one, frames, levels),
-        "refine": lambda: refine(one, frames, levels),
-    }
-    each = {}
-    for name, part in parts.items():
-        part()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(4):
-            part()
-        torch.cuda.synchronize()
-        each[name] = (time.perf_counter() - start) / 4 / len(frames)
-    print("ms a frame:", ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in each.items()), flush=True)
-    assert 1 / each["refine"] >= 150, f"{1 / each['refine']:.0f} frames/s"
 
 
 def test_the_colour_mean_is_that_of_arrays():

@@ -54,13 +54,6 @@ def postprocess(parts, how):
     return passes.postprocess(rows, how)()
 
 
-@pytest.mark.parametrize("tensors", [False, True])
-def test_outputs_of_the_right_shapes_pass(tensors):
-    given = as_tensors(output()) if tensors else output()
-    assert checked(given, 2, SHAPE) is given
-    assert completed(given).result() is given
-
-
 @pytest.mark.parametrize(
     ("field", "shape", "wanted"),
     [

@@ -10,7 +10,6 @@ import pytest
 from pycocotools import mask as coco_mask
 
 from colocam.errors import ColocamError
-from colocam.labels import table as tables
 from colocam.labels.table import COLUMNS, LocalizationTable, read_table
 from colocam.types import Box, Localization
 
@@ -65,19 +64,6 @@ def test_tables_give_back_exactly_what_was_written(tmp_path, suffix):
         path = path.rename(path.with_suffix(".csv"))
     assert read(path) == expected(rows(20))
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_memory_is_bounded_and_order_kept(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 7)
-    path = tmp_path / f"boxes{suffix}"
-    waiting = []
-    with LocalizationTable(path) as table:
-        for one in rows(50):
-            table.write(one)
-            waiting.append(len(table._rows))
-    assert max(waiting) < 7
-    assert read(path) == expected(rows(50))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

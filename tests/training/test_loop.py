@@ -11,12 +11,11 @@ from torch import nn
 
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import ColocamError
 from colocam.training import journal as skipped
 from colocam.training import loop
 from colocam.training.journal import Journal
 from colocam.training.loop import Task, Validation, fit
-from colocam.utils import progress as interrupt
 from colocam.utils.tensors import generator, load_checkpoint
 
 EPOCHS, STEPS = 3, 4
@@ -73,11 +72,6 @@ def uninterrupted(request, tmp_path_factory):
     return SimpleNamespace(folder=folder, broken=request.param, task=task)
 
 
-def stop_after(monkeypatch, step):
-    """As Ctrl-C in the middle of ``step`` does."""
-    return lambda now: now == step and monkeypatch.setattr(interrupt, "_requested", True)
-
-
 def test_a_run_leaves_its_checkpoints_and_every_line(uninterrupted):
     found = lines(uninterrupted.folder)
     training = [line for line in found if line["event"] == "train"]
@@ -94,18 +88,6 @@ def test_a_run_leaves_its_checkpoints_and_every_line(uninterrupted):
     assert state["journal"] == (uninterrupted.folder / "metrics.jsonl").stat().st_size
     for name, tensor in uninterrupted.task.module.state_dict().items():
         assert torch.equal(tensors[f"weights.{name}"], tensor)
-
-
-@pytest.mark.parametrize("step", range(EPOCHS * STEPS))
-def test_stopped_after_any_step_it_ends_the_same(uninterrupted, tmp_path, monkeypatch, step):
-    folder = tmp_path / "cut"
-    folder.mkdir()
-    with pytest.raises(InterruptedRunError, match=f"stopped in tiny after step {step + 1}"):
-        train(folder, broken=uninterrupted.broken, on_step=stop_after(monkeypatch, step))
-    assert load_checkpoint(folder / "tiny", "last")[1]["step"] == step + 1
-    monkeypatch.setattr(interrupt, "_requested", False)
-    train(folder, broken=uninterrupted.broken)
-    assert contents(folder) == contents(uninterrupted.folder)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved each step", "saved each epoch"])
@@ -151,26 +133,6 @@ def test_a_crash_while_saving_ends_the_same(uninterrupted, tmp_path, monkeypatch
     assert crashed or call > EPOCHS + 1
     train(folder, broken=uninterrupted.broken)
     assert contents(folder) == contents(uninterrupted.folder)
-
-
-def test_two_phases_share_a_journal_and_the_second_resumes(tmp_path, monkeypatch):
-    def both(folder, on_step=lambda _: None):
-        journal = Journal(folder / "metrics.jsonl")
-        fit(make_task(phase="one"), folder / "one", journal)
-        fit(make_task(phase="two", on_step=on_step), folder / "two", journal)
-
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    whole.mkdir()
-    cut.mkdir()
-    both(whole)
-    for step in (1, 6):
-        with pytest.raises(InterruptedRunError, match="stopped in two"):
-            both(cut, stop_after(monkeypatch, step))
-        monkeypatch.setattr(interrupt, "_requested", False)
-    both(cut)
-    assert contents(cut) == contents(whole)
-    both(cut)  # nothing left to do
-    assert contents(cut) == contents(whole)
 
 
 def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):

@@ -20,8 +20,8 @@ import torch
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
 from colocam.config.card import Card
+from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip, cache_frames
-from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.maps.mapper import Mapper, decoder_mapper, map_batches

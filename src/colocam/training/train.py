@@ -8,9 +8,9 @@ from pathlib import Path
 from colocam.cams import CAMS, Cam
 from colocam.cams.cam_cache import open_cams
 from colocam.config import Config, load_config
+from colocam.data.batches import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.catalogue import Catalogue, read_catalogue
 from colocam.data.frame_cache import CachedClip
-from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import Term

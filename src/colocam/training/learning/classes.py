@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.data.samples import Samples
+from colocam.data.batches import Samples
 from colocam.labels.corrections import Correction
 from colocam.labels.imported import LeftOut
 from colocam.models import LocalizerNet

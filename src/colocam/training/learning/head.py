@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.data.samples import Samples
+from colocam.data.batches import Samples
 from colocam.models import LocalizerNet
 from colocam.models.localizer_net import expanded
 

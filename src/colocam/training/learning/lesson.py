@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip
-from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.imported import LeftOut
