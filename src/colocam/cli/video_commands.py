@@ -9,7 +9,6 @@ from typer import Argument, Option
 from colocam.cli import completion
 from colocam.cli.shared_options import ModelOptions, NamedModel, with_options
 from colocam.errors import ColocamError
-from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
@@ -135,12 +134,7 @@ def serve(
     options: ModelOptions,
 ) -> None:
     """See what a model finds in videos, correct it and export it, in the browser."""
-    try:
-        from colocam.serve.server import serve as start
-    except ModuleNotFoundError as error:
-        if error.name not in {"fastapi", "starlette", "uvicorn"}:
-            raise
-        raise ColocamError(f"the page needs more packages: {install_extra('serve')}") from error
+    from colocam.serve.server import serve as start
 
     run, videos = _model_and_videos(words or [], model, alone=True)
     start(
