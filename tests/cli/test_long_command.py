@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from colocam.cli import command
+from colocam.cli import shared_options
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def timers(monkeypatch):
         def cancel(self):
             self.cancelled = True
 
-    monkeypatch.setattr(command, "Timer", Timer)
+    monkeypatch.setattr(shared_options, "Timer", Timer)
     return started
 
 
 @pytest.mark.parametrize("name", ["localize", "export-model", "evaluate"])
 def test_a_new_process_says_that_it_is_loading(name, timers, colocam, monkeypatch, tmp_path):
-    monkeypatch.setattr(command, "sys", SimpleNamespace(modules={}))  # as before torch is imported
+    monkeypatch.setattr(shared_options, "sys", SimpleNamespace(modules={}))  # as before torch is imported
     monkeypatch.setattr("colocam.inference.localize.localize_videos", lambda *_, **__: [])
     arguments = {
         "localize": (tmp_path, "film.mp4", "-o", tmp_path / "out"),

@@ -11,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from colocam.cli.command import Command, LongCommand
 from colocam.cli.exchange_commands import FormatsCommand, export, export_model, import_, learn
-from colocam.cli.look_commands import evaluate, report, review, score, tensorboard
-from colocam.cli.measure_commands import bench, study
+from colocam.cli.measure_commands import bench, evaluate, report, review, score, study, tensorboard
+from colocam.cli.shared_options import Command, LongCommand
 from colocam.cli.train_commands import config_app, demo, index_app, train
 from colocam.cli.video_commands import label, localize, serve
 from colocam.errors import ColocamError, InterruptedRunError
