@@ -29,8 +29,7 @@ from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.batches import spread_samples
-from colocam.inference.fold import fold_batch_norms
-from colocam.inference.fused_convolutions import fuse_relus
+from colocam.inference.fold import fold_batch_norms, fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
