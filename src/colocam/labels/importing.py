@@ -33,7 +33,7 @@ from colocam.labels.labelled_videos import (
 from colocam.labels.table import BEYOND, Integers
 from colocam.labels.table_files import tables_of
 from colocam.types import Box, Float64Array
-from colocam.utils.child_processes import Channel, ChildProcess
+from colocam.utils.child_processes import ChildProcess, Parent
 from colocam.utils.extensions import load_extensions, unknown
 from colocam.utils.locks import temporary_folder
 from colocam.utils.tables import read_rows
@@ -361,8 +361,8 @@ def _apart(source: Path, message: dict[str, Any]) -> tuple[list[Correction], dic
 
 def main(control: int, life: int) -> None:
     """Do what the parent asks for, once."""
-    channel = Channel.to_parent(control, life)
-    asked = channel.receive()
+    parent = Parent(control, life)
+    asked = parent.receive()
     if asked is None:
         return
     folder, memory = Path(asked["folder"]), asked["memory"]
@@ -383,4 +383,4 @@ def main(control: int, life: int) -> None:
         answer = {"problem": str(error)}
     except MemoryError:
         answer = {"problem": f"{asked['named']}: takes more than {memory >> 20} MiB of memory: split the file"}
-    channel.send(answer)
+    parent.send(answer)
