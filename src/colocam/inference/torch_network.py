@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
-from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.fused_convolutions import add_relu_, fuse_relus
+from colocam.inference.fold import add_relu_, fold_batch_norms, fold_two_maps, fuse_relus
 from colocam.inference.network import SIDE_BY_SIDE, HostOutput, Ids, NetworkOutput, PostProcessing, completed, joined
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import classes_of, of_classes, postprocess
