@@ -33,6 +33,7 @@ from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
 from colocam.utils.progress import graceful_stop, say
 
+
 class Expected(NamedTuple):
     """What a number of tagged videos or shots of each class gave, in percent: right boxes, tag given; right classes."""
 
