@@ -7,9 +7,9 @@ import av
 import numpy as np
 import pytest
 
-from colocam.inference.annotated_video import AnnotatedVideo
 from colocam.types import Box, Localization
 from colocam.video.reader import VideoInfo
+from colocam.video.writer import AnnotatedVideo
 
 BOX = Box(10, 8, 40, 30)
 

@@ -514,7 +514,7 @@ def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, fi
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("colocam.inference.annotated_video.VideoWriter.write", interrupted)
+    monkeypatch.setattr("colocam.video.writer.VideoWriter.write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         localize_file(trained, film, tmp_path / "out")
     assert names_in(tmp_path / "out") == []

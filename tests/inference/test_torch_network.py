@@ -12,6 +12,7 @@ from torch import nn
 
 from batch_norms import unsettle
 from colocam.config import load_config
+from colocam.config.card import Card
 from colocam.inference import torch_network
 from colocam.inference.fold import fold_batch_norms
 from colocam.inference.network import OutputShape, PostProcessing
@@ -245,6 +246,23 @@ def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recor
         np.testing.assert_allclose(logits, expected[0], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(maps, expected[1], rtol=0, atol=1e-4)
         np.testing.assert_array_equal(sure, highest(maps))
+
+
+@pytest.mark.parametrize(("color_mean", "focus"), [("clip", 0.7), ("off", False)])
+def test_the_rehearsal_of_the_post_processing_runs_to_its_end(monkeypatch, color_mean, focus):
+    """Its errors are not shown, so a rehearsal that fails would only cost time."""
+    ended, real = [], torch_network.postprocess_tensors
+
+    def postprocess(parts, how):
+        ended.append(real(parts, how)())
+        return lambda: None
+
+    monkeypatch.setattr(torch_network, "postprocess_tensors", postprocess)
+    config = load_config("cpu")
+    about = {"method": "colocam", "tags": ("cat", "dog"), "threshold": 0.3, "threshold_from": "tags-only"}
+    network = {"backbone": config.backbone, "decoder": config.localizer.decoder, "size": 64, "map_size": 32}
+    torch_network._rehearse(CPU, Card(**about, **network, color_mean=color_mean, focus=focus))
+    assert [output.maps.shape for output in ended] == [(1, 32, 32)]
 
 
 def test_another_thread_than_the_owner_is_refused(recorded):

@@ -8,7 +8,7 @@ import torch
 
 from colocam.config import load_config
 from colocam.data.catalogue import Catalogue
-from colocam.training.expectations import few_videos, near_chance
+from colocam.training.train import few_videos, near_chance
 from colocam.training.validation import Validator
 from colocam.types import Clip
 

@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from colocam.training.journal import Journal
+from colocam.training.loop import Journal
 
 
 def lines(path):

@@ -306,13 +306,13 @@ def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
     one = next(one for one in of_truth(trained, collection, "train") if one.kind == "box")
     other = next(tag for tag in open_run(trained).catalogue.tags if tag != one.tag)
     path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=other)])
-    replayed, refit = [], learn_models.refit_head
+    replayed, refit = [], learn_models.fit_heads
 
-    def watched(net, corrected, samples, *rest):
+    def watched(net, corrected, samples, *rest, **more):
         replayed.extend(clip.clip.name for clip, _ in samples.where())
-        return refit(net, corrected, samples, *rest)
+        return refit(net, corrected, samples, *rest, **more)
 
-    monkeypatch.setattr(learn_models, "refit_head", watched)
+    monkeypatch.setattr(learn_models, "fit_heads", watched)
     learn(trained, [path], tmp_path / "new", learning_without(*PARTS_BUT_HEAD))
     names = {clip.name for clip in open_run(trained).catalogue.of("train")}
     assert one.video in names

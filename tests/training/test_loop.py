@@ -12,10 +12,8 @@ from torch import nn
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError
-from colocam.training import journal as skipped
 from colocam.training import loop
-from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, fit
+from colocam.training.loop import Journal, Task, Validation, fit
 from colocam.utils.tensors import generator, load_checkpoint
 
 EPOCHS, STEPS = 3, 4
@@ -214,7 +212,7 @@ def test_more_than_half_of_an_epoch_stops_the_run_with_advice(tmp_path, monkeypa
 @pytest.mark.parametrize(("broken", "stops"), [(range(3, 5), False), (range(3, 6), True), ((2, 3, 5, 6), False)])
 def test_many_in_a_row_stop_the_run_and_as_many_apart_do_not(tmp_path, monkeypatch, broken, stops):
     """Three in a row are too many here; the epoch has eight steps, so that half of them is not reached."""
-    monkeypatch.setattr(skipped, "MOST_IN_A_ROW", 2)
+    monkeypatch.setattr(loop, "MOST_IN_A_ROW", 2)
     task = make_task(broken=set(broken), epochs=1)
     longer = replace(task, plan=lambda epoch: [*task.plan(epoch), *task.plan(epoch + 1)])
     journal = Journal(tmp_path / "metrics.jsonl")

@@ -9,8 +9,7 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from colocam.cli.command import Command
-from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
+from colocam.cli.shared_options import Command, ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.device import is_first
 from colocam.utils.extensions import load_light_extensions, unknown
 from colocam.utils.progress import say

@@ -40,7 +40,7 @@ from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
-from colocam.video.frame_choice import Chosen, FrameChoice
+from colocam.video.frame_choice import FrameChoice
 
 ROWS_ONLINE = 8
 """Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
@@ -228,21 +228,31 @@ class Localizer:
         video: str | Path,
         *,
         format: str | None = None,  # noqa: A002 - FFmpeg's word
-        **chosen: Unpack[Chosen],
+        every: int = 1,
+        fps: float | None = None,
+        start: float | None = None,
+        end: float | None = None,
+        frames: tuple[int | None, int | None] = (None, None),
     ) -> Iterator[Localization]:
         """Localise in the frames of a video, in order; only some frames are in memory at a time.
+
+        Which frames, see :class:`colocam.video.frame_choice.FrameChoice`: all of them by default.
 
         Args:
             video: a file, a folder of images, ``-`` for the standard input, an address (``rtsp://…``), or a camera.
             format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera; None: FFmpeg detects it.
-            chosen: which frames, see :class:`colocam.video.frame_choice.FrameChoice`: ``every=10``, ``fps=2``,
-                ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``; all frames by default.
+            every: every N-th frame.
+            fps: about so many frames per second.
+            start: first second.
+            end: second to stop at.
+            frames: first index, and index to stop at.
         """
         from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
         from colocam.video.frame_ring import FrameLayout  # noqa: PLC0415
         from colocam.video.input import VideoInput  # noqa: PLC0415
 
-        choice, layout = FrameChoice(**chosen), FrameLayout(self.card.size, images=self.segmenter is not None)
+        choice = FrameChoice(every, fps, start, end, frames)
+        layout = FrameLayout(self.card.size, images=self.segmenter is not None)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
             open_video(VideoInput(str(video), format), layout=layout) as reader,

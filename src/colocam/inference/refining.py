@@ -20,7 +20,7 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float64Array, Image, Levels
 from colocam.utils.progress import long_work, wait_for
-from colocam.video.resizing import resize_into
+from colocam.video.frame_ring import resize_into
 
 Window = list[FrameObservation]
 TINY = 1e-9

@@ -25,7 +25,7 @@ from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import expanded
 from colocam.models.timm_networks import family
 from colocam.run import Run
-from colocam.training.journal import Journal
+from colocam.training.loop import Journal
 from colocam.training.validation import Validator
 from colocam.utils.files import read_array, write_array
 from colocam.utils.prefetch import Tensors, prefetch

@@ -31,8 +31,7 @@ from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
-from colocam.training.journal import Journal
-from colocam.training.loop import AfterEpoch, fit
+from colocam.training.loop import AfterEpoch, Journal, fit
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels

@@ -22,8 +22,7 @@ from colocam.evaluation.metrics.protocols import chooser_threshold
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.models import Classifier
 from colocam.temporal.presence import Calibration, calibrate
-from colocam.training.journal import Value
-from colocam.training.loop import Validation
+from colocam.training.loop import Validation, Value
 from colocam.types import Float64Array, Levels
 
 THRESHOLDS = np.arange(250) / 250
