@@ -225,13 +225,13 @@ class _Seen(NamedTuple):
         time: of the frame.
         box: (4,) there.
         speed: (2,) in map pixels per frame.
-        count: frames with the track.
+        frames: number of frames with the track.
     """
 
     time: int
     box: Float64Array
     speed: Float64Array | None = None
-    count: int = 1
+    frames: int = 1
 
     def box_at(self, time: int) -> Float64Array:
         """The box (4,) where it moves on as before."""
@@ -240,7 +240,7 @@ class _Seen(NamedTuple):
     def next(self, time: int, box: Float64Array) -> "_Seen":
         """Seen again; the speed is the mean of the new one and that before."""
         moved = (box - self.box).reshape(2, 2).mean(0) / (time - self.time)
-        return _Seen(time, box, moved if self.speed is None else (moved + self.speed) / 2, self.count + 1)
+        return _Seen(time, box, moved if self.speed is None else (moved + self.speed) / 2, self.frames + 1)
 
 
 def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
@@ -258,7 +258,7 @@ def follow(observations: Iterable[FrameObservation], shots: Shots | None = None)
         last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen.time <= GAP + 1}
         tracks = list(last)
         expected = np.array([seen.box_at(time) for seen in last.values()]).reshape(-1, 4)
-        counts = np.array([seen.count for seen in last.values()])
+        counts = np.array([seen.frames for seen in last.values()])
         fits = iou(expected[:, None], boxes[None]) * (counts / (counts + 1))[:, None]
         found = {tracks[row]: index for row, index in zip(*best_pairs(fits), strict=True) if fits[row, index] > 0}
         last |= {track: last[track].next(time, boxes[index]) for track, index in found.items()}
