@@ -18,7 +18,7 @@ from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
 from colocam.inference.passes import Passes
-from colocam.inference.refining import OneMask, SeveralMasks, refine_windows
+from colocam.inference.refining import OneMask, Refiner, SeveralMasks, refine_windows
 from colocam.inference.stages import (
     AnyNetwork,
     MapSettings,
@@ -312,8 +312,8 @@ class Localizer:
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
             one, several = OneMask(self.segmenter), SeveralMasks(self.segmenter, self.network, self._tag)
-            refined = several if self.options.instances else one
-            observed = refine_windows(ahead(observed, 1, "boxes"), refined, passed, either)
+            refiner: Refiner[Any] = several if self.options.instances else one
+            observed = refine_windows(ahead(observed, 1, "boxes"), refiner, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
             last = -1
