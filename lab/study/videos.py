@@ -16,8 +16,7 @@ import numpy as np
 
 from colocam.config import Config
 from colocam.data.catalogue import Catalogue, read_catalogue
-from colocam.data.index import Index, write_index
-from colocam.data.truth import Truth
+from colocam.data.truth import Index, Truth, write_index
 from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.evaluation.result import plain
 from colocam.evaluation.run_evaluation import evaluate

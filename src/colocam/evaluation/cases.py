@@ -3,15 +3,21 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from colocam.types import Clip, Levels
+from colocam.boxes.extract import scale_boxes
+from colocam.data.frame_cache import resize_square
+from colocam.evaluation.metrics.dense_scores import best_iou
+from colocam.types import Box, Clip, Float64Array, Image, Levels, Localization
 from colocam.utils.files import atomic_path
 
 EMPTY_CASES = 4
 """Number of frames without the object among the examples."""
+WORST = 3
+"""Number of shots of which the report shows the worst frame, of each kind."""
 
 
 def choose_cases(
@@ -68,13 +74,10 @@ def write_cases(
         images: (N, S, S, 3).
         truth: true boxes (k, 4) of each, in pixels of the image.
         meta: clip, frame, tag, predicted, probability and group of each.
-        methods: name → maps (N, S, S) in 8 bits, boxes (N, 4), NaN for no box, and IoU (N,) with the true box.
+        methods: name → maps (N, S, S) in 8 bits, boxes (N, 4) or (N, k, 4), NaN for no box, and IoU (N,) with the true
+            box.
     """
-    boxes = np.full((len(truth), max([4, *map(np.size, truth)]) // 4, 4), np.nan, np.float32)
-    for row, true in zip(boxes, truth, strict=True):
-        known = np.reshape(true, (-1, 4))
-        row[: len(known)] = known
-    arrays: dict[str, npt.NDArray[np.generic]] = {"images": images, "truth": boxes}
+    arrays: dict[str, npt.NDArray[np.generic]] = {"images": images, "truth": _padded(truth).astype(np.float32)}
     for name, (maps, found, overlaps) in methods.items():
         arrays |= {f"heatmaps__{name}": maps, f"boxes__{name}": found.astype(np.float32)}
         arrays[f"iou__{name}"] = overlaps.astype(np.float32)
@@ -87,3 +90,63 @@ def write_images(
     """Write arrays of N rows and what is known about each row as an .npz file, to be read without pickle."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, meta=np.array(json.dumps(meta)), **arrays)
+
+
+def _padded(boxes: Sequence[npt.ArrayLike]) -> Float64Array:
+    """Boxes (k, 4) of N frames as (N, largest k, at least 1, 4), filled with NaN."""
+    rows = np.full((len(boxes), max([4, *map(np.size, boxes)]) // 4, 4), np.nan)
+    for row, own in zip(rows, boxes, strict=True):
+        known = np.reshape(own, (-1, 4))
+        row[: len(known)] = known
+    return rows
+
+
+class Example(NamedTuple):
+    """A frame of a localised shot for the report.
+
+    Attributes:
+        clip: the shot.
+        image: the frame.
+        true: its boxes; there may be none.
+        found: way → everything that was found in it, at least one entry.
+        wrong: how wrong that is; the most wrong shots are shown.
+        group: of the gallery.
+        told: further entries of its meta, such as a verdict.
+    """
+
+    clip: Clip
+    image: Image
+    true: Sequence[Box]
+    found: Mapping[str, Sequence[Localization]]
+    wrong: float
+    group: str
+    told: Mapping[str, object] = {}
+
+
+def worst(examples: Sequence[Example]) -> list[Example]:
+    """The most wrong ones, as many as the report shows."""
+    return sorted(examples, key=lambda example: -example.wrong)[:WORST]
+
+
+def save_examples(path: Path, examples: Sequence[Example]) -> None:
+    """Write frames, maps and boxes, all resized to the square of the model's maps; without an example, no file."""
+    if not examples:
+        path.unlink(missing_ok=True)
+        return
+    side = next(iter(examples[0].found.values()))[0].heatmap.shape[0]
+
+    def scaled(boxes: Sequence[Box], image: Image) -> npt.NDArray[np.float32]:
+        return scale_boxes(np.array(boxes, np.float64).reshape(-1, 4), image.shape[1::-1], (side, side))
+
+    meta, methods = [], {}
+    for one in examples:
+        first = next(iter(one.found.values()))[0]
+        meta.append({**case_meta(one.clip, first.frame, first.tag, first.probability, one.group), **one.told})
+    for way in examples[0].found:
+        heatmaps = np.stack([one.found[way][0].heatmap for one in examples])
+        levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
+        boxes = [scaled([found.box for found in one.found[way] if found.box], one.image) for one in examples]
+        overlaps = [best_iou(one.found[way][0].box, one.true) for one in examples]
+        methods[way] = levels, _padded(boxes), np.array(overlaps)
+    images = np.stack([resize_square(one.image, side) for one in examples])
+    write_cases(path, images, [scaled(one.true, one.image) for one in examples], meta, methods)

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from colocam.boxes.extract import scale_boxes
 from colocam.data.catalogue import read_manifest
-from colocam.data.frame_cache import clip_frames, resize_square
-from colocam.data.index import index_of_table
-from colocam.data.truth import Truth, read_truth
+from colocam.data.frame_cache import clip_frames
+from colocam.data.truth import Truth, index_of_table, read_truth
 from colocam.errors import ColocamError
-from colocam.evaluation.cases import case_meta, write_cases
+from colocam.evaluation.cases import Example, save_examples, worst
 from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
     best_iou,
@@ -27,7 +24,7 @@ from colocam.evaluation.metrics.dense_scores import (
     pool,
     score_shot,
 )
-from colocam.evaluation.objects import evaluate_objects
+from colocam.evaluation.objects import WAY, evaluate_objects
 from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, DenseRow
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.options import make_options
@@ -39,11 +36,9 @@ from colocam.utils.tables import read_rows
 
 WARM_UP = 8
 """Frames that are localised before the time is measured: compiling and the first allocations are not counted."""
-WORST = 3
-"""Number of shots of which the report shows a frame."""
 
 
-class Example(NamedTuple):
+class Seen(NamedTuple):
     """A frame with its localization and its IoU with the best true box."""
 
     image: Image
@@ -52,13 +47,13 @@ class Example(NamedTuple):
 
 
 class Shot(NamedTuple):
-    """One shot as it was measured, and its worst frame, without and with the tag; None where none can be shown."""
+    """One shot as it was measured, and its worst frame; None where none can be shown."""
 
     clip: Clip
     true: dict[int, list[Box]]
     without_tag: ShotMeasurements
     with_tag: ShotMeasurements
-    worst: tuple[Example, Example] | None
+    example: Example | None
 
 
 def evaluate_dense(
@@ -80,7 +75,7 @@ def evaluate_dense(
 
     Args:
         run: run folder.
-        manifest: a table of frames with one row per box, as :func:`colocam.data.index.index_of_table` reads it; or a
+        manifest: a table of frames with one row per box, as :func:`colocam.data.truth.index_of_table` reads it; or a
             folder with ``manifest.csv`` and ``truth.csv``, as ``colocam index`` writes it.
         split: which shots; None for all shots with true boxes but those of the split train.
         shots: names of the shots to use; None for all.
@@ -122,8 +117,7 @@ def evaluate_dense(
             measured.append(_measure(localizer(), localizer(clip.tag), clip, truth))
             advance(note=clip.name)
     name = PLAIN if segmenter is None else REFINED
-    worst_objects = run / f"{name}-{OBJECTS}.npz"
-    objects = evaluate_objects(localizer, known, truth, worst_objects)
+    objects = evaluate_objects(localizer, known, truth, run / f"{name}-{OBJECTS}.npz")
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
         manifest=str(manifest),
@@ -143,8 +137,7 @@ def evaluate_dense(
         objects=objects,
     )
     write_json(run / f"{name}.json", result.to_json())
-    worst_first = sorted(measured, key=lambda shot: float(shot.without_tag.overlaps.mean()))
-    _save_worst(run / f"{name}.npz", [shot for shot in worst_first if shot.worst is not None][:WORST])
+    save_examples(run / f"{name}.npz", worst([shot.example for shot in measured if shot.example is not None]))
     return result
 
 
@@ -171,25 +164,23 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
 
 def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> Shot:
     true = {frame: boxes for frame, boxes in sorted(truth.frames[clip.name].items()) if boxes}
-    without_tag, worst = _localize(free, clip, true)
-    with_tag, same = _localize(tagged, clip, true, None if worst is None else worst.found.frame)
-    return Shot(
-        clip,
-        true,
-        without_tag,
-        with_tag._replace(class_right=np.zeros(0, bool)),
-        (worst, same) if worst and same else None,
-    )
+    without_tag, seen = _localize(free, clip, true)
+    with_tag, same = _localize(tagged, clip, true, None if seen is None else seen.found.frame)
+    example = None
+    if seen and same:
+        found, wrong = {"without the tag": [seen.found], WAY: [same.found]}, -float(without_tag.overlaps.mean())
+        example = Example(clip, seen.image, true[seen.found.frame], found, wrong, "dense")
+    return Shot(clip, true, without_tag, with_tag._replace(class_right=np.zeros(0, bool)), example)
 
 
 def _localize(
     localizer: Localizer, clip: Clip, true: dict[int, list[Box]], shown: int | None = None
-) -> tuple[ShotMeasurements, Example | None]:
+) -> tuple[ShotMeasurements, Seen | None]:
     """What is found in a shot against its true boxes, and the frame ``shown``, or the one with the worst box."""
     tags: list[str] = []
     boxes: dict[int, list[Box]] = {}
     overlaps, right = dict.fromkeys(true, 0.0), dict.fromkeys(true, False)
-    example: Example | None = None
+    seen: Seen | None = None
     began = time.perf_counter()
     with closing(localizer.stream(clip_frames(clip))) as stream:
         for frame, one in stream:
@@ -199,8 +190,8 @@ def _localize(
                 continue
             overlap = overlaps[one.frame] = best_iou(one.box, true[one.frame])
             right[one.frame] = one.tag == clip.tag
-            if one.frame == shown or (shown is None and (example is None or overlap < example.overlap)):
-                example = Example(frame.image, one, overlap)
+            if one.frame == shown or (shown is None and (seen is None or overlap < seen.overlap)):
+                seen = Seen(frame.image, one, overlap)
     seconds = time.perf_counter() - began
     measured = ShotMeasurements(
         overlaps=np.array([*overlaps.values()]),
@@ -210,7 +201,7 @@ def _localize(
         frames=np.array([len(tags)]),
         seconds=np.array([seconds]),
     )
-    return measured, example
+    return measured, seen
 
 
 def _row(name: str, shots: Sequence[Shot], tag: str | None = None) -> DenseRow:
@@ -225,34 +216,6 @@ def _row(name: str, shots: Sequence[Shot], tag: str | None = None) -> DenseRow:
         true_jitter=mean_or_none(np.concatenate([neighbour_changes(shot.true) for shot in shots])),
         tag=tag,
     )
-
-
-def _save_worst(path: Path, shots: Sequence[Shot]) -> None:
-    """Write frames, maps and boxes, all resized to the square of the model's maps; without a shot, no file."""
-    cases = [(shot, *shot.worst) for shot in shots if shot.worst is not None]
-    if not cases:
-        path.unlink(missing_ok=True)
-        return
-    side = cases[0][1].found.heatmap.shape[0]
-    meta = [
-        case_meta(shot.clip, free.found.frame, free.found.tag, free.found.probability, "dense")
-        for shot, free, _ in cases
-    ]
-    ways = {"without the tag": [free for _, free, _ in cases], "with the tag": [told for *_, told in cases]}
-    methods = {}
-    for way, examples in ways.items():
-        heatmaps = np.stack([one.found.heatmap for one in examples])
-        levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
-        boxes = np.concatenate([_scaled([one.found.box or (np.nan,) * 4], one.image, side) for one in examples])
-        methods[way] = levels, boxes, np.array([one.overlap for one in examples])
-    images = np.stack([resize_square(free.image, side) for _, free, _ in cases])
-    truth = [_scaled(shot.true[free.found.frame], free.image, side) for shot, free, _ in cases]
-    write_cases(path, images, truth, meta, methods)
-
-
-def _scaled(boxes: Sequence[Sequence[float]], image: Image, side: int) -> npt.NDArray[np.float32]:
-    """(k, 4) boxes of an image in pixels of a square of ``side`` pixels."""
-    return scale_boxes(np.array(boxes, np.float64), image.shape[1::-1], (side, side))
 
 
 def _warm_up(localizer: Localizer, clip: Clip) -> None:

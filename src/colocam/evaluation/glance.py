@@ -2,20 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
-from colocam.data.samples import labelled_samples
+from colocam.data.batches import Samples, labelled_samples
 from colocam.data.truth import read_truth
 from colocam.evaluation.run_evaluation import original_images
 from colocam.maps.mapper import Mapper, map_batches
-from colocam.run import open_run
+from colocam.run import Run, open_run
 from colocam.temporal.path import boxes_of_shots
-from colocam.types import Box, Float64Array, Image
+from colocam.types import Box, Image
 from colocam.utils.files import atomic_path, explain_os_errors
 from colocam.utils.progress import say
 from colocam.video.drawing import draw_localization
@@ -27,13 +29,16 @@ GAP = 6
 QUALITY = 90
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Glances:
-    """Draws a picture after each epoch, see :func:`draw_glance`; give it to ``train`` as ``after_epoch``.
+    """Draws a picture after each epoch; give it to ``train`` as ``after_epoch``.
+
+    It shows a frame of each class, tag given: the middle one of those with a true box in its first test video. Green
+    and dashed: the true box. Red: the box of the map, with the threshold that tags alone give.
 
     Attributes:
-        path: the picture.
-        folder: the run folder.
+        path: the picture, a JPEG file.
+        folder: the run folder, whose training is under way.
         boxes: table of true boxes.
         begin: phase → its first epoch (from 1) that is drawn; other phases are not.
     """
@@ -46,59 +51,58 @@ class Glances:
     def __call__(self, phase: str, epoch: int, mapper: Mapper) -> None:
         """Draw, and say so the first time."""
         number = epoch + 1
-        if number < self.begin.get(phase, number + 1):
+        if number < self.begin.get(phase, number + 1) or not self._opened[2]:
             return
-        draw_glance(self.path, self.folder, self.boxes, mapper, f"{phase}, epoch {number}")
+        self._draw(mapper, f"{phase}, epoch {number}")
         if number == self.begin[phase]:
             say(
                 f"picture: {self.path} shows boxes after epoch {number} of {phase} (red; true boxes green); "
                 "drawn again after each epoch"
             )
 
+    @cached_property
+    def _opened(self) -> "tuple[Run, Samples, list[_Shown]]":
+        """What is read once: the run, frames with a true box of the first test video of each class, and those shown."""
+        run, truth = open_run(self.folder), read_truth(self.boxes)
+        first = {clip.clip.tag: clip for clip in reversed(run.clips("test"))}
+        tags = run.catalogue.tags
+        samples = labelled_samples([first[tag] for tag in tags if tag in first], tags, truth, present=True)
+        clips, shown = samples.indices.clips.numpy(), []
+        for clip in np.unique(clips):
+            rows = np.flatnonzero(clips == clip)
+            row = rows[len(rows) // 2]
+            cached, index = samples.where()[row]
+            (image,) = original_images(cached.clip, [index])
+            factor = LONGEST / max(image.shape[:2])
+            large = np.asarray(cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC), np.uint8)
+            true = [Box(*(factor * side for side in box)) for box in truth.boxes(cached.clip.name, index)]
+            shown.append(_Shown(int(row), cached.clip.tag, large, true))
+        return run, samples, shown
 
-def draw_glance(path: Path, folder: Path, boxes: Path, mapper: Mapper, note: str) -> None:
-    """Draw frames of the test videos of a run, tag given, as a JPEG file.
-
-    The frame of a class is the middle one of those with a true box in its first test video. Green and dashed: the true
-    box. Red: the box of the map, with the threshold that tags alone give.
-
-    Args:
-        path: the file.
-        folder: run folder; its training may be under way.
-        boxes: table of true boxes.
-        mapper: computes the maps.
-        note: is written on each frame, after the tag.
-    """
-    run, truth = open_run(folder), read_truth(boxes)
-    tags = run.catalogue.tags
-    first = {clip.clip.tag: clip for clip in reversed(run.clips("test"))}
-    samples = labelled_samples([first[tag] for tag in tags if tag in first], tags, truth, present=True)
-    if len(samples) == 0:
-        return
-    maps = np.concatenate(list(map_batches(mapper, samples, run.config.frames.crop, run.device)))
-    threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
-    clips = samples.indices.clips.numpy()
-    corners, found = boxes_of_shots(maps, threshold, mapper.chooser, clips)
-    tiles = []
-    for clip in np.unique(clips):
-        rows = np.flatnonzero(clips == clip)
-        row = rows[len(rows) // 2]
-        shown, index = samples.where()[row]
-        (image,) = original_images(shown.clip, [index])
-        factor = LONGEST / max(image.shape[:2])
-        large = np.asarray(cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC), np.uint8)
-        own = scale_boxes(corners[row], maps.shape[2:0:-1], large.shape[1::-1])
-        true = [_scaled(np.array(box), factor) for box in truth.boxes(shown.clip.name, index)]
-        box = Box(*own.tolist()) if found[row] else None
-        heat = maps[row].astype(np.float32) / 255
-        tiles.append(draw_localization(large, heat, box, truth=true, label=(shown.clip.tag, note)))
-    _, data = cv2.imencode(".jpg", _grid(tiles)[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-    with explain_os_errors(path), atomic_path(path) as temporary:
-        temporary.write_bytes(data.tobytes())
+    def _draw(self, mapper: Mapper, note: str) -> None:
+        """Write the picture; ``note`` stands on each frame, after the tag."""
+        run, samples, shown = self._opened
+        maps = np.concatenate(list(map_batches(mapper, samples, run.config.frames.crop, run.device)))
+        threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
+        corners, found = boxes_of_shots(maps, threshold, mapper.chooser, samples.indices.clips.numpy())
+        tiles = []
+        for row, tag, image, true in shown:
+            own = scale_boxes(corners[row], maps.shape[2:0:-1], image.shape[1::-1])
+            box = Box(*own.tolist()) if found[row] else None
+            heat = maps[row].astype(np.float32) / 255
+            tiles.append(draw_localization(image, heat, box, truth=true, label=(tag, note)))
+        _, data = cv2.imencode(".jpg", _grid(tiles)[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        with explain_os_errors(self.path), atomic_path(self.path) as temporary:
+            temporary.write_bytes(data.tobytes())
 
 
-def _scaled(box: Float64Array, factor: float) -> Box:
-    return Box(*(box * factor).tolist())
+class _Shown(NamedTuple):
+    """A frame that is drawn: its row among the samples, its tag, the enlarged image, and its true boxes there."""
+
+    row: int
+    tag: str
+    image: Image
+    true: list[Box]
 
 
 def _grid(tiles: list[Image]) -> Image:

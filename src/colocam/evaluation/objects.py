@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from colocam.boxes.extract import scale_boxes
-from colocam.data.frame_cache import clip_frames, resize_square
+from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth
-from colocam.evaluation.cases import case_meta, write_cases
+from colocam.evaluation.cases import Example, save_examples, worst
 from colocam.evaluation.metrics.dense_scores import RIGHT, best_iou
 from colocam.evaluation.metrics.instance_scores import SEVERAL, matches
 from colocam.evaluation.metrics.object_scores import (
@@ -25,8 +25,8 @@ from colocam.inference.localizer import Localizer
 from colocam.types import Box, Clip, Float64Array, Image, Localization
 from colocam.utils.progress import progress
 
-WORST = 3
-"""Number of shots of which the report shows the worst frames, for several objects and for presence."""
+WAY = "with the tag"
+"""How shots are localised, as the report says it."""
 
 
 class OpenLocalizer(Protocol):
@@ -34,17 +34,6 @@ class OpenLocalizer(Protocol):
 
     def __call__(self, tag: str, *, instances: bool) -> Localizer:
         """The localizer; with ``instances`` it gives every object."""
-
-
-class Example(NamedTuple):
-    """A frame for the report: what was found in it, how wrong that is, and what the report says about it."""
-
-    clip: Clip
-    image: Image
-    found: list[Localization]
-    true: list[Box]
-    wrong: float
-    verdict: str
 
 
 def evaluate_objects(localizer: OpenLocalizer, clips: Sequence[Clip], truth: Truth, path: Path) -> ObjectScores | None:
@@ -66,13 +55,12 @@ def evaluate_objects(localizer: OpenLocalizer, clips: Sequence[Clip], truth: Tru
     scores = ObjectScores()
     with progress("objects and presence", len(clips) * (empty + several), unit="shots") as advance:
         if empty and any(frames):
-            presence, worst = _presence(localizer, clips, truth, advance)
-            scores, examples = ObjectScores(presence=presence), worst
+            presence, examples = _presence(localizer, clips, truth, advance)
+            scores = ObjectScores(presence=presence)
         if several:
-            found, worst = _several(localizer, clips, truth, advance)
-            scores = ObjectScores(found.every_frame, found.several, scores.presence, found.tracks)
-            examples = worst + examples
-    _save_worst(path, examples)
+            found, most_wrong = _several(localizer, clips, truth, advance)
+            scores, examples = replace(found, presence=scores.presence), most_wrong + examples
+    save_examples(path, examples)
     return None if scores == ObjectScores() else scores
 
 
@@ -88,12 +76,12 @@ def _presence(
             one = found[0]
             if one.presence is None:  # the model has no calibration
                 return None, []
-            right = bool(true) and best_iou(one.box, true) >= RIGHT
-            rows.append((one.presence, bool(true), right, one.box is not None))
+            rows.append((one.presence, bool(true), best_iou(one.box, true) >= RIGHT, one.box is not None))
             wrong = 1 - one.presence if true else one.presence
             if bool(true) not in of_clip or wrong > of_clip[bool(true)].wrong:
                 verdict = f"presence {one.presence:.2f}, {'with' if true else 'without'} the object"
-                of_clip[bool(true)] = Example(clip, image, found, true, wrong, verdict)
+                told = {"verdict": verdict, "right": wrong < 0.5}
+                of_clip[bool(true)] = Example(clip, image, true, {WAY: found}, wrong, "presence", told)
         examples += of_clip.values()
         advance(note=clip.name)
     if not rows:
@@ -101,7 +89,7 @@ def _presence(
     presence, *others = (np.array(column) for column in zip(*rows, strict=True))
     false = [example for example in examples if not example.true]
     missed = [example for example in examples if example.true]
-    return presence_scores(presence, *others), _worst(false) + _worst(missed)
+    return presence_scores(presence, *others), worst(false) + worst(missed)
 
 
 def _several(
@@ -114,7 +102,7 @@ def _several(
     shots = []
     examples: list[Example] = []
     for clip in clips:
-        worst: Example | None = None
+        example: Example | None = None
         ids, tracks = truth.ids.get(clip.name), {}
         for image, every, true in _labelled_frames(localizer(clip.tag, instances=True), clip, truth):
             found = [one for one in every if one.box is not None]
@@ -124,9 +112,9 @@ def _several(
             tracks[every[0].frame] = [(one.track, one.box) for one in found if one.track is not None and one.box]
             hits = int(matches(predicted[-1:], boxes[-1:])[1, 0])
             wrong = len(found) + len(true) - 2 * hits
-            if worst is None or wrong > worst.wrong:
-                verdict = f"{hits} of {len(true)} found, {len(found) - hits} false"
-                worst = Example(clip, image, found or every, true, wrong, verdict)
+            if example is None or wrong > example.wrong:
+                told = {"verdict": f"{hits} of {len(true)} found, {len(found) - hits} false", "right": False}
+                example = Example(clip, image, true, {WAY: found or every}, wrong, "several", told)
         if ids is not None:
             named = {
                 frame: list(zip(ids[frame], truth.boxes(clip.name, frame), strict=True))
@@ -134,7 +122,7 @@ def _several(
                 if frame in tracks
             }
             shots.append((named, tracks))
-        examples += [worst] if worst is not None and worst.wrong else []
+        examples += [example] if example is not None and example.wrong else []
         advance(note=clip.name)
     followed = any(any(found.values()) for _, found in shots)  # without smoothing there are no tracks
     result = ObjectScores(
@@ -142,7 +130,7 @@ def _several(
         several=detection_scores(predicted, scores, boxes, several=True),
         tracks=track_scores(shots) if followed else None,
     )
-    return result, _worst(examples)
+    return result, worst(examples)
 
 
 def _labelled_frames(
@@ -157,32 +145,5 @@ def _labelled_frames(
                 yield pairs[0][0].image, [found for _, found in pairs], labelled[index]
 
 
-def _worst(examples: Sequence[Example]) -> list[Example]:
-    return sorted(examples, key=lambda example: -example.wrong)[:WORST]
-
-
 def _corners(boxes: Sequence[Sequence[float]]) -> Float64Array:
     return np.array(boxes, np.float64).reshape(-1, 4)
-
-
-def _save_worst(path: Path, examples: Sequence[Example]) -> None:
-    """Write frames, maps and boxes, all resized to the square of the model's maps; without an example, no file."""
-    if not examples:
-        path.unlink(missing_ok=True)
-        return
-    side = examples[0].found[0].heatmap.shape[0]
-    most = max(len(one.found) for one in examples)
-    boxes, meta, truth = np.full((len(examples), most, 4), np.nan), [], []
-    for row, one in zip(boxes, examples, strict=True):
-        size = one.image.shape[1::-1]
-        given = _corners([found.box for found in one.found if found.box])
-        row[: len(given)] = scale_boxes(given, size, (side, side))
-        truth.append(scale_boxes(_corners(one.true), size, (side, side)))
-        first = one.found[0]
-        group = "presence" if one.verdict.startswith("presence") else "several"
-        described = case_meta(one.clip, first.frame, first.tag, first.probability, group)
-        meta.append({**described, "verdict": one.verdict, "right": group == "presence" and one.wrong < 0.5})
-    heatmaps = np.stack([one.found[0].heatmap for one in examples])
-    levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
-    images = np.stack([resize_square(one.image, side) for one in examples])
-    write_cases(path, images, truth, meta, {"with the tag": (levels, boxes, np.zeros(len(examples)))})

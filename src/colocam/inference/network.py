@@ -83,7 +83,7 @@ class CropNetwork(Network, Protocol):
         ...
 
     def classify(self, images: Levels, boxes: Float32Array, /) -> Float32Array:
-        """Logits (B, K) of what lies in boxes (B, 4) in 0–1 of images (B, S, S, 3), one box in each; in any thread."""
+        """Logits (B, K) of what lies in boxes (B, 4) in 0–1 of images (B, S, S, 3), one box in each."""
         ...
 
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from colocam.utils.progress import long_work, wait_for
 GROUP = 8
 """Rows of a pass on a GPU that belong to one video; a video's last pass leaves at most so many rows less one empty."""
 Waited = Callable[[], HostOutput]
+T = TypeVar("T")
 
 
 class PassRows:
@@ -162,8 +163,7 @@ class Passes:
     def classify_crops(self, images: Levels, boxes: Float32Array) -> Float32Array:
         """Logits (n, K) of what lies in boxes (n, 4) in 0–1 of n ≥ 1 images (n, S, S, 3), if it can.
 
-        Every pass has the same number of rows, so that rounding does not depend on n. This does not touch the buffers
-        of recorded passes, so that any thread may call it.
+        Every pass has the same number of rows, so that rounding does not depend on n.
         """
         network = cast("CropNetwork", self._network)
         rows, parts = network.crop_rows, []
@@ -172,7 +172,8 @@ class Passes:
             corners = np.tile(np.array([0, 0, 1, 1], np.float32), (rows, 1))
             count = len(images[start : start + rows])
             filled[:count], corners[:count] = images[start : start + rows], boxes[start : start + rows]
-            parts.append(network.classify(filled, corners)[:count])
+            classify = partial(network.classify, filled, corners)
+            parts.append((classify() if self._owner is None else self._owner.call(classify).result())[:count])
         return np.concatenate(parts)
 
     def _group(self, rows: int) -> int:
@@ -208,6 +209,7 @@ class _Owner:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._waiting: deque[_Waiting] = deque()
+        self._calls: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._changed = threading.Condition()
         self._closed = False
         threading.Thread(target=self._work, name="passes", daemon=True).start()
@@ -216,6 +218,14 @@ class _Owner:
         with self._changed:
             self._waiting.append(group)
             self._changed.notify()
+
+    def call(self, work: Callable[[], T]) -> "Future[T]":
+        """Do other work with the network, before the groups that wait."""
+        future: Future[T] = long_work(Future())
+        with self._changed:
+            self._calls.append((work, future))
+            self._changed.notify()
+        return future
 
     def close(self) -> None:
         """End the thread when nothing waits any more."""
@@ -226,9 +236,16 @@ class _Owner:
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._closed)
-                if not self._waiting:
+                self._changed.wait_for(lambda: self._waiting or self._calls or self._closed)
+                if self._calls:
+                    called = self._calls.popleft()
+                elif self._waiting:
+                    called = None
+                else:
                     return
+            if called is not None:
+                _do(*called)
+                continue
             # While an earlier pass runs, more groups may come: a pass that is not full costs as much as one that is.
             self._network.settle()
             if groups := self._next():
@@ -267,6 +284,15 @@ class _Owner:
             group.taken()
             group.future.set_result(rows_of(output, slice(begin, begin + len(group.images))))
             begin += len(group.images)
+
+
+def _do(work: Callable[[], T], future: "Future[T]") -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - it is raised where the result is used
+        future.set_exception(error)
 
 
 def _count(passed: Callable[[int], object], frames: int, future: "Future[NetworkOutput]") -> None:

@@ -59,8 +59,8 @@ class DenseScores:
 
 
 def best_iou(found: Box | None, true: Sequence[Box]) -> float:
-    """IoU of the predicted box with the best true box, whose corners are pixels that belong to it; 0 without a box."""
-    return 0.0 if found is None else float(iou(np.array(found), np.array(true), inclusive=True).max())
+    """IoU of the predicted box with the best true box, whose corners are pixels that belong to it; 0 without either."""
+    return float(iou(np.array(found), np.array(true), inclusive=True).max()) if found and true else 0.0
 
 
 def neighbour_changes(boxes: Mapping[int, Sequence[Box]]) -> Float64Array:

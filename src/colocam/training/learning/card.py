@@ -13,12 +13,12 @@ from colocam.boxes.candidates import find_chooser
 from colocam.boxes.extract import boxes_at_levels
 from colocam.config.card import Card
 from colocam.config.schema import Frames as FrameSizes
-from colocam.data.samples import Boxes
+from colocam.data.batches import Boxes
 from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.metrics.hits import hits_of_overlaps
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels.corrections import Correction
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.maps.foreground import foreground_of
 from colocam.maps.mapper import map_batches
 from colocam.models import foreground

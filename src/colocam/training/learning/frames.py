@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.data.batches import BatchIndices
+from colocam.data.batches import BatchIndices, Boxes, Samples
 from colocam.data.frame_cache import (
     CachedClip,
     EntryWriter,
@@ -20,10 +20,9 @@ from colocam.data.frame_cache import (
     entry_key,
     load_entry,
 )
-from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
 from colocam.utils.digests import FileDigests, text_digest
