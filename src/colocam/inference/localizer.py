@@ -35,7 +35,7 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
 from colocam.temporal.path import NONE, margin
-from colocam.temporal.presence import SHARE, Calibration, Presence
+from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
@@ -335,7 +335,7 @@ class Localizer:
     def _over_time(self, observations: Iterable[FrameObservation], shots: Shots | None) -> Iterator[FrameObservation]:
         """Choose, track and smooth boxes, or take each frame by itself."""
         look_ahead = LOOK_AHEAD[self.options.smooth]
-        calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
+        calibration = Calibration(*(self.card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
         if look_ahead is None:
             presence = Presence(calibration, 0, self._tag, 1.0)
             return single(observations, presence, instances=self.options.instances)
