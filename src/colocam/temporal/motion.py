@@ -76,8 +76,9 @@ class Moved(NamedTuple):
         """The residual (SIDE, SIDE) ``steps`` frames further along the flow, if all goes on moving as it does."""
         if not steps:
             return self.residual
-        came = POINTS - steps * self.flow
-        return cv2.remap(self.residual, came, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        x, y = cv2.split(POINTS - np.float32(steps) * self.flow)
+        moved = cv2.remap(self.residual, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        return moved.astype(np.float32, copy=False)
 
 
 def grey_frames(images: Levels) -> Levels:
