@@ -100,8 +100,7 @@ class Localizer:
         segmenter: Segmenter | None = None,
         **options: Unpack[OptionKeywords],
     ) -> None:
-        self.shape = output_shape(card)
-        self.network = network if isinstance(network, AnyNetwork) else Passes(network, self.shape)
+        self.network = network if isinstance(network, AnyNetwork) else Passes(network, output_shape(card))
         self.card = card
         self.segmenter = segmenter
         self.source: Path | None = None

@@ -60,7 +60,7 @@ class Workers:
     def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
         """Begin with a model on one or several devices, and with up to ``most`` workers."""
         first = localizers[0]
-        setup = Setup(first.network.rows, first.shape, first.card, asdict(first.options), extensions, digests)
+        setup = Setup(first.network.rows, first.card, asdict(first.options), extensions, digests)
         self._setup = packed(setup)
         self._early += [self.start_process() for _ in range(most - self.places)]
         self.places = len(self._early)
