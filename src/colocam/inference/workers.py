@@ -60,8 +60,7 @@ class Workers:
     def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
         """Begin with a model on one or several devices, and with up to ``most`` workers."""
         first = localizers[0]
-        setup = Setup(first.network.rows, first.card, asdict(first.options), extensions, digests)
-        self._setup = packed(setup)
+        self._setup = packed(Setup(first.network.rows, first.card, asdict(first.options), extensions, digests))
         self._early += [self.start_process() for _ in range(most - self.places)]
         self.places = len(self._early)
         networks = cycle(one.network for one in localizers if isinstance(one.network, Passes))
@@ -102,16 +101,18 @@ class Workers:
 
     def _do(self, task: Task) -> Result:
         network, idle = self._idle.get()
-        worker = idle or self._begin(network, self.start_process())
-        # Looked at after the worker can be seen, and ended, by who closes.
-        answer = None if self._closing.is_set() else worker.do(task)
-        how = ""
-        if answer is None or self._closing.is_set():
+        kept: _Worker | None = None
+        try:
+            worker = idle or self._begin(network, self.start_process())
+            # Looked at after the worker can be seen, and ended, by who closes.
+            answer = None if self._closing.is_set() else worker.do(task)
+            if answer is not None:
+                kept = worker
+                return result_of(answer)
             self._workers.remove(worker)
             how = worker.close()
-        self._idle.put((network, None if how else worker))
-        if answer is not None:
-            return result_of(answer)
+        finally:
+            self._idle.put((network, kept))
         if self._closing.is_set():
             raise InterruptedRunError("stopped")
         self._failed_starts = 0 if worker.ready else self._failed_starts + 1
