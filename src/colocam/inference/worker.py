@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from colocam.config.card import Card
 from colocam.errors import ColocamError, InterruptedRunError, first_line
-from colocam.inference.localizer import Localizer
+from colocam.inference.localizer import Localizer, layout_for
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
@@ -102,7 +102,7 @@ def localize_into(
     """
 
     def until_stopped() -> Iterator[VideoFrame]:
-        for frame in reader.frames(choice):
+        for frame in reader.frames(choice, layout_for(localizer, images=images)):
             yield frame
             if stop_requested():
                 return

@@ -21,7 +21,7 @@ from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.progress import long_work, say
 
-SECONDS_TO_END = 2.0
+SECONDS_TO_END = 5.0
 """For all workers to remove their temporary files."""
 MOST_STARTS = 20
 """Give up after this many workers in a row fail to start."""
