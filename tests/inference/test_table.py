@@ -91,40 +91,10 @@ def test_numpy_numbers_and_broken_names_are_written(tmp_path, suffix):
     assert read(path) == [(3, 0.5, "caf\\udce9", 0.5, 1.0, 2.0, 3.0, 4.0, 0.25)]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_is_whole_or_not_there(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    path.write_text("the old one")
-
-    def interrupted():
-        with LocalizationTable(path) as table:
-            for one in rows(5):
-                table.write(one)
-            assert path.read_text() == "the old one"
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "the old one"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("name", ["boxes.xlsx", "boxes", "boxes.csv.gz"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ColocamError, match=r"\.csv or \.parquet"):
         LocalizationTable(tmp_path / name)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, suffix, monkeypatch):
-    def full(_table):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(LocalizationTable, f"_flush_{suffix[1:]}", full)
-    path = tmp_path / f"boxes{suffix}"
-    with pytest.raises(ColocamError, match="disk is full"), LocalizationTable(path) as table:
-        table.write(localization())
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

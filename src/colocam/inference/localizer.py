@@ -18,7 +18,7 @@ from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
 from colocam.inference.passes import Passes
-from colocam.inference.refining import OneMask, SeveralMasks, refine_windows
+from colocam.inference.refining import OneMask, Refiner, SeveralMasks, refine_windows
 from colocam.inference.stages import (
     AnyNetwork,
     MapSettings,
@@ -35,7 +35,7 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
 from colocam.temporal.path import NONE, margin
-from colocam.temporal.presence import SHARE, Calibration, Presence
+from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
@@ -312,8 +312,8 @@ class Localizer:
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
             one, several = OneMask(self.segmenter), SeveralMasks(self.segmenter, self.network, self._tag)
-            refined = several if self.options.instances else one
-            observed = refine_windows(ahead(observed, 1, "boxes"), refined, passed, either)
+            refiner: Refiner[Any] = several if self.options.instances else one
+            observed = refine_windows(ahead(observed, 1, "boxes"), refiner, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
             last = -1
@@ -335,7 +335,7 @@ class Localizer:
     def _over_time(self, observations: Iterable[FrameObservation], shots: Shots | None) -> Iterator[FrameObservation]:
         """Choose, track and smooth boxes, or take each frame by itself."""
         look_ahead = LOOK_AHEAD[self.options.smooth]
-        calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
+        calibration = Calibration(*(self.card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
         if look_ahead is None:
             presence = Presence(calibration, 0, self._tag, 1.0)
             return single(observations, presence, instances=self.options.instances)

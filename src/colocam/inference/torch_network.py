@@ -29,6 +29,7 @@ from colocam.types import Float32Array, Levels
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
 from colocam.utils.progress import long_work
+from colocam.utils.tensors import download, mark_end
 
 PIXELS = {"cpu": 32 * 224**2, "cuda": 128 * 224**2}
 """Of the frames of one pass at most, for the memory that it takes."""
@@ -115,7 +116,7 @@ class TorchNetwork:
             self._recorded[rows] = Recorded(lambda seen: self.eager(seen["frames"], seen["ids"]), rows, self.device)
         # The next pass, maybe of another video, overwrites the recorded outputs; a window may need them longer.
         logits, maps, peaks, activations, ids = (part.clone() for part in self._recorded[rows](tensors))
-        self._running.append(_mark_end(self.device))
+        self._running.append(mark_end(self.device))
         return NetworkOutput(logits, maps, peaks, activations, tensors["frames"], ids)
 
     def _claim(self) -> None:
@@ -180,30 +181,8 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
         levels = maps.dtype == torch.uint8
         finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own, how.power)
         maps = to_8bit(finished) if levels else finished
-    return _download(logits, maps, peaks, sure, ids)
-
-
-def _download(*parts: Tensor) -> Callable[[], HostOutput]:
-    """Start copying tensors to host memory; the returned function waits for the copies."""
-    if parts[0].device.type != "cuda":
-        return lambda: HostOutput(*(part.numpy() for part in parts))
-    host = [torch.empty(part.shape, dtype=part.dtype, pin_memory=True) for part in parts]
-    for there, here in zip(host, parts, strict=True):
-        there.copy_(here, non_blocking=True)
-    copied = _mark_end(parts[0].device)
-
-    def wait() -> HostOutput:
-        copied.synchronize()
-        return HostOutput(*(part.numpy() for part in host))
-
-    return wait
-
-
-def _mark_end(device: torch.device) -> torch.cuda.Event:
-    """An event that the GPU reaches when all that was launched on it until now is done."""
-    event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-    event.record(torch.cuda.current_stream(device))
-    return event
+    wait = download(logits, maps, peaks, sure, ids)
+    return lambda: HostOutput(*wait())
 
 
 def _hold_in_bfloat16(net: nn.Module) -> None:
