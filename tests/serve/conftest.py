@@ -80,7 +80,7 @@ def serving(
     model=MovingBox,
     load=None,
     beside=(),
-    quick=None,
+    quick=str,
     run=None,
     segmenter="",
 ):

@@ -28,7 +28,6 @@ FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
 MAPS_AT_ONCE = 256
 MOST_UPLOADED = 8 << 30
-NOT_DONE = "the model is not done with this video yet"
 
 routes = APIRouter(prefix="/api")
 
@@ -58,7 +57,7 @@ Chosen = Annotated[ServedModel, Depends(model_of)]
 
 def _results(film: OneFilm, library: Served, model: Chosen) -> FilmResults:
     if (results := library.found(film, model)) is None:
-        raise RefusalError(404, NOT_DONE)
+        raise RefusalError(404, "the model is not done with this video yet")
     return results
 
 
