@@ -198,10 +198,12 @@ def jpeg(image: Image, quality: int) -> bytes:
     return data.tobytes()
 
 
-class FilmResults(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FilmResults:
     """What the model found in the N frames of a video.
 
     Attributes:
+        index: the frames.
         rows: the localisation table, one row per frame: of several objects the one that is longest in its shot.
         others: rows of the other objects, by frame; none where the model was asked for one object.
         doubt: (N,) 0–1.
@@ -209,6 +211,7 @@ class FilmResults(NamedTuple):
         maps: (N, 64, 64) heat maps, 255 for 1; read from the disk as needed.
     """
 
+    index: FilmIndex
     rows: TableRows
     others: TableRows
     doubt: Float64Array
@@ -299,7 +302,7 @@ def stored_results(
         raise ColocamError(f"{path} changed while it was read: restart the server")
     heat = np.memmap(maps, np.uint8, "r", shape=(len(rows.frame), MAP_SIDE, MAP_SIDE))
     ranked = rank([rows], QUEUE_SHARE)
-    return FilmResults(rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
+    return FilmResults(index, rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
 
 
 def _localize(
@@ -350,9 +353,9 @@ def _one_per_frame(rows: TableRows, index: FilmIndex) -> tuple[TableRows, TableR
     return kept._replace(mask=masks), take_rows(rows, np.flatnonzero(there & ~main))
 
 
-def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:
+def outlines(results: FilmResults, rows: slice) -> list[list[list[int]]]:
     """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the video, also of holes."""
-    found: list[list[list[int]]] = []
+    source, found = results.index.source, list[list[list[int]]]()
     for text in results.rows.mask[rows]:
         mask = rle.decode(text, source.height, source.width) if text else np.zeros((1, 1), bool)
         contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)

@@ -286,9 +286,8 @@ class Library:
 
     def objects(self, film: Film, results: FilmResults) -> dict[int, Marks]:
         """What people said about the objects of a video, by their numbers, beside what a model found in it."""
-        assert film.index is not None
         actions = self.store.history(film.id)[1].actions
-        return objects_of(actions, film.index.frames, film.index.cuts, results.absent)
+        return objects_of(actions, results.index.frames, results.index.cuts, results.absent)
 
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
