@@ -12,7 +12,7 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import av
 import numpy as np
@@ -116,25 +116,6 @@ def fresh_modules(*absent: str) -> Iterator[None]:
         sys.modules.update(before)
 
 
-class MakeVideo(Protocol):
-    def __call__(
-        self,
-        path: Path,
-        frames: int | Sequence[np.ndarray] = 10,
-        size: tuple[int, int] = (64, 48),
-        fps: Fraction | int = 25,
-        *,
-        codec: str = "libx264",
-        pix_fmt: str = "yuv420p",
-        times: Sequence[float] | None = None,
-        rotation: int | None = None,
-        mirrored: bool = False,
-        audio: str | None = None,
-        options: dict[str, str] | None = None,
-        container: dict[str, str] | None = None,
-    ) -> Path: ...
-
-
 def quadrants(width: int = 64, height: int = 48) -> np.ndarray:
     """Red, green / blue, white: every rotation and mirroring of it looks different."""
     image = np.empty((height, width, 3), np.uint8)
@@ -171,7 +152,7 @@ def number_of_fixture():
 
 
 @pytest.fixture(scope="session")
-def make_video() -> MakeVideo:
+def make_video():
     """``make_video(path, frames, size=(w, h), …)`` writes a video file and returns its path.
 
     ``frames`` is a number of :func:`numbered` frames or a list of (H, W, 3) or (H, W, 4) uint8 pictures. ``times`` are

@@ -29,8 +29,7 @@ from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.batches import spread_samples
-from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.fused_convolutions import fuse_relus
+from colocam.inference.fold import fold_batch_norms, fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
@@ -47,7 +46,7 @@ from colocam.losses.affinity import (
 )
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
-from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
+from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.model_file import Model, save_model
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.sam import MobileSam, MobileSamNet
@@ -557,20 +556,6 @@ def full_precision():
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def test_folding_batch_norms_changes_nothing():
-    net = localizer().to(GPU)
-    frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
-    folded = fold_batch_norms(copy.deepcopy(net), frames[:1])
-    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
-    with full_precision(), torch.no_grad():
-        expected, found = net(frames), folded(frames)
-        for one, other in zip(found, expected, strict=True):
-            assert relative_error(one, other) <= 1e-3
-        fold_two_maps(folded)
-        one_map = torch.sigmoid(folded(frames).map_logits[:, 0])
-        torch.testing.assert_close(one_map, foreground(expected.map_logits), rtol=0, atol=1e-3)
-
-
 def test_fused_convolutions_change_nothing():
     frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
     net = fold_batch_norms(localizer().to(GPU), frames[:1])
@@ -598,16 +583,6 @@ def test_recorded_inference_equals_eager():
                 assert (difference == 0).float().mean() >= 0.99, count
             else:
                 assert relative_error(one, other) <= 1e-2, count
-
-
-def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
-    net = localizer()
-    on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
-    logits, maps, *_ = one_pass(on_cpu, images(6))
-    found_logits, levels, *_ = one_pass(on_gpu, images(6))
-    assert levels.dtype == torch.uint8
-    assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
-    assert relative_error(found_logits, logits) <= 0.05
 
 
 def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():

@@ -514,7 +514,7 @@ def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, fi
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("colocam.inference.annotated_video.VideoWriter.write", interrupted)
+    monkeypatch.setattr("colocam.video.writer.VideoWriter.write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         localize_file(trained, film, tmp_path / "out")
     assert names_in(tmp_path / "out") == []
@@ -571,6 +571,24 @@ def test_a_segmenter_is_not_waited_for_either():
     with pytest.raises(InterruptedRunError):
         next(windows)
     over.set()
+
+
+def test_masks_are_chosen_in_order_while_the_segmenter_works_on_the_next_window():
+    """What is found of a window waits for nothing that is chosen in the one before."""
+    order, begun = [], [threading.Event() for _ in range(3)]
+
+    class Notes:
+        def find(self, window):
+            begun[window[0]].set()
+            return 10 * window[0]
+
+        def choose(self, window, found):
+            assert begun[min(window[0] + 1, 2)].wait(60)
+            order.append((window[0], found))
+
+    counted = []
+    done = list(refine_windows((window for window in [[0], [1, 1], [2]]), Notes(), counted.append, ()))
+    assert (done, order, counted) == ([[0], [1, 1], [2]], [(0, 0), (1, 10), (2, 20)], [1, 2, 1])
 
 
 def test_frames_that_passed_the_network_are_progress_before_their_rows_are_written(trained, film):

@@ -23,7 +23,7 @@ from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
 from colocam.inference.passes import Passes
-from colocam.maps.postprocess import arrays_with_color_mean, postprocess
+from colocam.maps.postprocess import postprocess
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
@@ -440,33 +440,6 @@ def test_maps_may_come_as_8_bit_levels(trained, video, smooth):
         assert np.abs(one.heatmap - two.heatmap).max() <= 0.5 / 255 + 1e-6
         assert two.score == pytest.approx(one.score, abs=0.5 / 255 + 1e-6)
         np.testing.assert_array_equal(to_8bit(one.heatmap), to_8bit(two.heatmap))
-
-
-def completed_by_colour(trained, video, sequences):
-    """Maps of the network alone, completed by the colours of frames with the same number."""
-    network = Localizer.load(trained).network
-    pictures = np.stack([cv2.resize(f.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for f in decode(video)])
-    maps = one_pass(network, pictures).maps.numpy()
-    return arrays_with_color_mean(pictures, maps, sequences(pictures))
-
-
-@pytest.mark.parametrize(
-    ("smooth", "color_mean"),
-    [("offline", "off"), ("none", "off"), ("online", "frame"), ("offline", "clip"), ("online", "clip")],
-)
-def test_maps_are_completed_by_colour_where_asked(trained, video, smooth, color_mean):
-    """By those of the other frames only where a look ahead is allowed."""
-    found = Localizer.load(trained, smooth=smooth, color_mean=color_mean, batch=20)(video)
-    heat = np.stack([one.heatmap for one in found])
-    if color_mean == "off":
-        want = np.stack([one.heatmap for one in Localizer.load(trained, smooth="none")(video)])
-    else:
-        together = color_mean == "clip" and smooth == "offline"
-        want = completed_by_colour(trained, video, lambda p: np.zeros(len(p), int) if together else np.arange(len(p)))
-    if smooth == "offline":  # heat-maps themselves are made steady then
-        assert np.abs(heat - want).mean() < 0.05
-    else:
-        np.testing.assert_allclose(heat, want, atol=1e-4)
 
 
 @pytest.mark.parametrize(("name", "on", "off"), [("color_mean", "frame", "off"), ("focus", True, False)])

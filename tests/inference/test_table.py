@@ -91,24 +91,6 @@ def test_numpy_numbers_and_broken_names_are_written(tmp_path, suffix):
     assert read(path) == [(3, 0.5, "caf\\udce9", 0.5, 1.0, 2.0, 3.0, 4.0, 0.25)]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_is_whole_or_not_there(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    path.write_text("the old one")
-
-    def interrupted():
-        with LocalizationTable(path) as table:
-            for one in rows(5):
-                table.write(one)
-            assert path.read_text() == "the old one"
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "the old one"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize("name", ["boxes.xlsx", "boxes", "boxes.csv.gz"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ColocamError, match=r"\.csv or \.parquet"):

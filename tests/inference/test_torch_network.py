@@ -190,7 +190,7 @@ class Reached:
 def recorded(small, monkeypatch):
     """A network that works as on a GPU: one recorded pass, whose buffers all threads share."""
     monkeypatch.setattr(torch_network, "Recorded", OneBuffer)
-    monkeypatch.setattr(torch_network, "_mark_end", lambda _: Reached())
+    monkeypatch.setattr(torch_network, "mark_end", lambda _: Reached())
     return as_on_a_gpu(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE))
 
 

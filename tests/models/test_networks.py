@@ -15,7 +15,6 @@ from colocam.models.localizer_net import check_frames
 SMALL = {
     "resnet": (Backbone(name="resnet10t", pretrained=False, args={"channels": [8, 8, 8, 8]}), (8, 8, 8, 8, 8)),
     "vgg": (Backbone(name="vgg11_bn", pretrained=False), (8, 8, 8)),
-    "inception": (Backbone(name="inception_v3", pretrained=False), (8, 8, 8, 8, 8)),
     "vit": (
         Backbone(name="vit_tiny_patch16_224", pretrained=False, args={"depth": 2, "embed_dim": 12, "drop_rate": 0.5}),
         (8, 8, 8, 8),

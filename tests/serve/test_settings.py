@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colocam.inference.localizer import Localizer
-from served_page import ServedPage, listening
+from served_page import ServedPage, eventually, listening
 
 NONE = {"kind": "none", "start": 3, "stop": 4}
 
@@ -120,8 +120,7 @@ def test_classes_and_settings_are_remembered_and_not_computed_again(serving, mak
         key = server.library.films()[0].id
         server.client.post("/api/tags", json={"tags": {key: "dog"}})
         server.client.post("/api/settings", json={"threshold": 0.2})
-        while server.library.films()[0].state != "ready":
-            time.sleep(0.01)
+        eventually(lambda: server.library.films()[0].state == "ready")
 
     class Idle(moving_box):
         def stream(self, *_args, **_how):
@@ -197,10 +196,7 @@ def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(servi
         assert begun.wait(60)
         server.client.post("/api/tags", json={"tags": {film.id: "dog"}})
         assert ended.wait(60)
-        end = time.monotonic() + 60
-        while film.state != "ready":
-            assert time.monotonic() < end, film
-            time.sleep(0.01)
+        eventually(lambda: film.state == "ready")
         assert set(film.results.rows.tag) == {"dog"}
 
 

@@ -157,12 +157,13 @@ def test_online_does_not_depend_on_the_batch(batch):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_is_compared_across_a_cut(way):
-    greys, levels, cuts = shots_of(21)
-    weigher, starts = way(), np.flatnonzero(cuts).tolist()
-    for first, end in pairwise([0, *starts, len(greys)]):
-        part = slice(first, end)
-        alone = way().push(levels[part], greys[part], no_cuts(end - first), serial)
-        np.testing.assert_array_equal(weigher.push(levels[part], greys[part], cuts[part], serial), alone)
+    """Frames that go on moving, so that who looks across a cut sees motion; the last shot is a single frame."""
+    greys, levels = scene(43)
+    weigher = way()
+    for first, end in pairwise([0, 21, 42, 43]):
+        part, cuts = slice(first, end), np.arange(first, end) == first
+        alone = way().push(levels[part], greys[part], cuts, serial)
+        np.testing.assert_array_equal(weigher.push(levels[part], greys[part], cuts, serial), alone)
 
 
 def test_online_forgets_frames_older_than_a_window():

@@ -88,7 +88,7 @@ def label(
     options: ModelOptions,
 ) -> None:
     """Write a localisation table for each video of a catalogue; the same command again does what is missing."""
-    from colocam.inference.label import Execution, Limits, label_videos
+    from colocam.inference.label import Execution, label_videos
     from colocam.inference.videos import parse_shard
 
     run, catalogues = _model_and_videos(words, model)
@@ -99,7 +99,7 @@ def label(
         run,
         catalogues[0],
         out,
-        Execution(parse_shard(shard), workers, ray, Limits(limit, retries), retry_failed),
+        Execution(parse_shard(shard), workers, ray, limit, retries, retry_failed),
         choice=options.choice,
         **options.of_model,
     )

@@ -17,14 +17,14 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from colocam.inference.localizer import Localizer, open_network
+from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
 from colocam.inference.passes import Passes
 from colocam.inference.videos import model_key
 from colocam.inference.worker import LostError, Result, Show, Task, Worker, as_known
 from colocam.inference.workers import Workers
 from colocam.labels.table_files import ForeignFileError
-from colocam.segment import load_segmenter, segmenter_files
+from colocam.segment import segmenter_files
 from colocam.utils.device import cores, without_collections
 from colocam.utils.digests import FileDigests
 from colocam.utils.extensions import GROUP, load_extensions, named_extensions
@@ -72,10 +72,8 @@ class Model:
             start_gpu()
         with without_collections():
             load_extensions(self.extensions)
-            segmenter = None if self.refine is None else load_segmenter(self.refine, self.device)
             devices = self.devices if self.refine is None else self.devices[:1]
-            loaded = [open_network(self.run, device) for device in devices]
-        return [Localizer(network, card, segmenter=segmenter, **self.options) for network, card in loaded]
+            return [Localizer.load(self.run, device, refine=self.refine, **self.options) for device in devices]
 
     @property
     def _is_onnx(self) -> bool:

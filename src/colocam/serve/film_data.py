@@ -146,7 +146,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
                 f"warning: the proxy of {path.name} would have other frames than the video: its frames are shown singly"
             )
             read_back = np.empty(0)
-        source = describe(path, reader.info, reader.count, reader.pictures)
+        source = describe(path, reader)
     return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), np.array([shown]), source)
 
 
