@@ -20,10 +20,15 @@ def conditions(what: str, device: torch.device) -> dict[str, Any]:
     """What was measured, device, version of torch, and date: the first entries of a result."""
     return {
         "what": what,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
+        "device": device_name(device),
         "torch": torch.__version__,
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
     }
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU"
 
 
 def headline(result: dict[str, Any]) -> str:

@@ -28,7 +28,6 @@ from colocam.labels.table import LocalizationTable
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.files import write_json
 from colocam.video.reader import VideoInfo, VideoReader
 from colocam.video.resizing import resize_into
 from lab.bench.shipped import HEIGHT, WIDTH, scenes, write_run, write_segmenter, write_videos
@@ -82,9 +81,8 @@ def run(
             row: Row = {"name": title}
             result["cases"].append(row)
             _measure(row, model, base, images, where, refine, count)
-            if json_path is not None:
-                write_json(json_path, result)
-    return keep(result, json_path)
+            keep(result, json_path)
+    return result
 
 
 def _measure(

@@ -33,7 +33,7 @@ def test_a_share_of_the_rows_is_scaled_and_checked(monkeypatch):
     rows = torch.tensor([5, 399, 17, 100])
     # 1.1 of the truth, and W·1 wrong by a sign.
     wrong = torch.tensor([-1.0, 1.1])
-    prepared = rivals.Prepared(lambda: wrong * exact(features, maps)[rows], rows)
+    prepared = rivals.Prepared(lambda _: wrong * exact(features, maps)[rows], rows)
     monkeypatch.setattr(rivals, "RIVALS", {"some": ("a sum", lambda *_: prepared)})
     monkeypatch.setattr(timing, "in_turn_ms", lambda *_: [2.0, 5.0])
     (row,) = rivals.compare("colour", features, maps, lambda _: None, 3)
@@ -68,7 +68,7 @@ def test_the_lattice_is_near_the_product():
     pytest.importorskip("pydensecrf.densecrf", reason="of the extra [bench]")
     features, maps = pixels(3000)
     prepared = rivals.permutohedral_lattice(features, maps)
-    found, expected = prepared.step().double(), exact(features, maps)
+    found, expected = prepared.step(0).double(), exact(features, maps)
     # The lattice blurs more than it should, by a factor near to a constant.
     factor = (found * expected).sum() / found.square().sum()
     assert 1 < factor < 2.5

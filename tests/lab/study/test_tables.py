@@ -64,11 +64,6 @@ def test_csv_keeps_all_digits_and_tells_the_seeds():
     }
 
 
-def test_a_row_of_the_wrong_length_is_refused():
-    with pytest.raises(ValueError, match="has not 2 entries"):
-        Table("table", "Title", ("a", "b"), (("x",),))
-
-
 def test_the_order_of_rows_is_compared():
     names = ("A", "B", "C")
     theirs = {"published, v1.0": (10.0, 20.0, None)}
