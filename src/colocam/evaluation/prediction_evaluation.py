@@ -24,7 +24,7 @@ from colocam.evaluation.metrics import (
     pxap,
 )
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, V2_OVERLAPS, hits_of_overlaps
-from colocam.evaluation.metrics.instance_scores import ROUNDING, SEVERAL
+from colocam.evaluation.metrics.object_scores import ROUNDING, SEVERAL
 from colocam.evaluation.prediction_files import (
     LabelledClips,
     LabelledFrame,
