@@ -70,7 +70,9 @@ class Group:
 
 
 def gallery(path: Path, remedy: str = "evaluate the run again") -> list[Group]:
-    """Draw the cases of an .npz file, smaller and more compressed where they would exceed ``BUDGET``."""
+    """Draw the cases of an .npz file, smaller and more compressed where they exceed ``BUDGET``; [] without a file."""
+    if not path.exists():
+        return []
     try:
         arrays, meta = _read(path)
         methods = ordered_methods([name.removeprefix("boxes__") for name in arrays if name.startswith("boxes__")])
