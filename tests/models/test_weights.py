@@ -11,7 +11,7 @@ from timm.models.vision_transformer import VisionTransformer
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Encoder
-from colocam.models.trunk import match_names
+from colocam.models.timm_networks import match_names
 
 
 class Bomb:

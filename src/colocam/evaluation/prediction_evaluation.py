@@ -70,13 +70,22 @@ def evaluate_predictions(
         masks: folder of true masks ``<clip>/<frame>.png`` for PxAP of maps.
     """
     predictions, source = Path(predictions), Path(boxes)
+    if predictions.is_dir() and size is not None:
+        raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
+    if not predictions.is_dir() and masks is not None:
+        raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
     labelled = read_labelled(source, None if manifest is None else Path(manifest), split)
     frames = labelled.frames(split)
     if not frames:
         raise ColocamError(
             f"{source} has no box for a '{split}' frame: check the clip names, the split and the manifest"
         )
-    wanted = {frame.key for frame in frames}
+    files, table = (map_files(predictions), {}) if predictions.is_dir() else ({}, read_boxes(predictions))
+    missing = [frame for frame in frames if frame.key not in files and frame.key not in table]
+    if len(missing) == len(frames):
+        raise ColocamError(
+            f"{predictions} has no prediction for a '{split}' frame with a true box: check the clip names"
+        )
     data = EvaluatedData(
         split=split,
         frames=len(frames),
@@ -84,25 +93,11 @@ def evaluate_predictions(
         clips=len({frame.clip.name for frame in frames}),
         boxes=sum(len(frame.boxes) for frame in frames),
         classes=len(labelled.tags),
+        missing=len(missing),
     )
-    if predictions.is_dir():
-        if size is not None:
-            raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
-        files = map_files(predictions)
-        data = replace(data, missing=_missing(wanted, set(files), predictions, split))
+    if files:
         return _maps(labelled, frames, files, data, None if masks is None else map_files(Path(masks)))
-    if masks is not None:
-        raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
-    table = read_boxes(predictions)
-    data = replace(data, missing=_missing(wanted, set(table), predictions, split))
     return _boxes(labelled, frames, table, data, size)
-
-
-def _missing(wanted: set[Frame], predicted: set[Frame], source: Path, split: Split) -> int:
-    """Number of evaluated frames without a prediction; refuse predictions of other frames alone."""
-    if not wanted & predicted:
-        raise ColocamError(f"{source} has no prediction for a '{split}' frame with a true box: check the clip names")
-    return len(wanted - predicted)
 
 
 def _boxes(
@@ -141,10 +136,10 @@ def _boxes(
 
 def _instances(predicted: Sequence[Float64Array], true: Sequence[Float64Array]) -> Instances | None:
     """Scores of all predicted boxes on the frames with several true ones; None without such frames."""
-    several = [i for i, boxes in enumerate(true) if len(boxes) >= SEVERAL]
+    several = [pair for pair in zip(predicted, true, strict=True) if len(pair[1]) >= SEVERAL]
     if not several:
         return None
-    boxes, there = [predicted[i] for i in several], [true[i] for i in several]
+    boxes, there = zip(*several, strict=True)
     ways = {"all boxes": instance_scores(boxes, there), "one box": instance_scores([one[:1] for one in boxes], there)}
     return Instances(len(there), sum(map(len, there)), {"boxes": ways})
 
