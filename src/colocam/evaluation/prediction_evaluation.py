@@ -110,9 +110,9 @@ def _boxes(
     predicted, true, overlaps, tags = [], [], np.zeros(len(frames)), []
     for i, frame in enumerate(frames):
         found = table.get(frame.key, ())
-        scale = np.ones(4) if size is None else _scale(labelled, frame, size, size)
+        scale = np.ones(4) if size is None else frame.scale(size, size)
         boxes = np.array([one.box for one in found if one.box is not None], np.float64).reshape(-1, 4) * scale
-        there = frame.boxes if size is None else _truncated(frame, scale)
+        there = frame.boxes if size is None else frame.truncated(scale)
         if found and found[0].box is not None:
             overlaps[i] = iou(boxes[:1], there, inclusive=True).max()
         tags.append(found[0].tag if found else "")
@@ -158,9 +158,9 @@ def _maps(
     grid = np.append(PUBLISHED_THRESHOLDS, tags_only)
     validation = None
     if held_out:
-        overlaps, maxima, _ = _overlaps(labelled, held_out, files, None)
+        overlaps, maxima, _ = _overlaps(held_out, files, None)
         validation = hits_of_overlaps(overlaps, maxima, grid), _about(labelled, held_out)
-    overlaps, maxima, pixels = _overlaps(labelled, frames, files, masks)
+    overlaps, maxima, pixels = _overlaps(frames, files, masks)
     hits = hits_of_overlaps(overlaps, maxima, grid, V2_OVERLAPS)
     return PredictionEvaluation(
         data=replace(data, validation_frames=len(held_out), threshold_maps=len(unlabelled)),
@@ -173,7 +173,7 @@ def _maps(
 
 
 def _overlaps(
-    labelled: LabelledClips, frames: Sequence[LabelledFrame], files: Files, masks: Files | None
+    frames: Sequence[LabelledFrame], files: Files, masks: Files | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """(N, 256) IoU of each map's box at each level, (N,) highest levels, and pixels by score where masks exist.
 
@@ -187,7 +187,7 @@ def _overlaps(
             if values is not None:
                 levels = checked_levels(values[None])
                 height, width = values.shape
-                true = _truncated(frame, _scale(labelled, frame, width, height))
+                true = frame.truncated(frame.scale(width, height))
                 overlaps[i] = best_overlaps(boxes_at_levels(levels), [true])[0]
                 maxima[i] = levels.max()
             if masks is not None and frame.key in masks:
@@ -213,17 +213,6 @@ def _tags_only_threshold(paths: Sequence[Path]) -> float:
     for path in paths:
         counts += relative_levels(checked_levels(read_map(path)[None])[0])
     return threshold_of_levels(counts)
-
-
-def _scale(labelled: LabelledClips, frame: LabelledFrame, width: int, height: int) -> Float64Array:
-    """(4,) factors from pixels of the frame to those of an image of (width, height)."""
-    whole = labelled.size(frame)
-    return np.array([width / whole[0], height / whole[1]] * 2)
-
-
-def _truncated(frame: LabelledFrame, scale: Float64Array) -> Float64Array:
-    """True boxes (k, 4) scaled and truncated to integers, as published; scaled in float32, as those of a run are."""
-    return np.trunc((frame.boxes * scale).astype(np.float32)).astype(np.float64)
 
 
 def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:
