@@ -22,13 +22,13 @@ demo: install  ## make tagged videos, train on the tags, show boxes, write demo/
 	$(BIN)/colocam demo --out demo
 
 # Compiled files are kept, whatever the shell says: each worker and each process of a test would compile all tests again.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
 
 test: install  ## run the tests
 	$(PYTEST)
 
 coverage: install  ## run the tests and measure which lines they run; tracing takes half as long again
-	$(PYTEST) -p tests.preload --cov=colocam --cov-report=term --cov-fail-under=93
+	$(PYTEST) --cov=colocam --cov-report=term --cov-fail-under=93
 
 LOW := .venv-lowest
 LOW_PIP := $(LOW)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOW)/constraints.txt

@@ -40,13 +40,12 @@ from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
 from colocam.report.run_review import frames_of
 from colocam.run import Run, open_run
-from colocam.training.journal import Journal
 from colocam.training.learning.card import QuickLearner, learnt_card, observe
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames
 from colocam.training.learning.lesson import PARTS, Learning, learn, learning_without
 from colocam.training.learning.report import Learnt, write_run
-from colocam.training.loop import fit
+from colocam.training.loop import Journal, fit
 from colocam.types import Split
 from lab.study.figures import Lines, Series, draw
 from lab.study.tables import Entry, Measured, Table, markdown

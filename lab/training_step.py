@@ -16,9 +16,8 @@ import torch.nn.functional as F
 from colocam.cams.cam_cache import CamStore
 from colocam.config import Config
 from colocam.data.augment import whole
-from colocam.data.batches import BatchIndices, read_frames
+from colocam.data.batches import BatchIndices, read_frames, spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import spread_samples
 from colocam.models import Classifier, make_classifier
 from colocam.training.frozen_encoder import BATCH, fit_logistic
 from colocam.training.loop import Task, make_sgd, sgd_step

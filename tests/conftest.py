@@ -6,13 +6,13 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import av
 import numpy as np
@@ -45,39 +45,10 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-# The longest modules and folders first, so that no worker is left with one at the end. The first of all builds the
-# shared run and compiles for it; meanwhile the other worker runs the next three, which need neither.
-LONGEST = (
-    "cli/test_cli.py",
-    "test_triton_interpreter.py",
-    "models/test_backbones.py",
-    "models/test_networks.py",
-    "presets/",
-    "serve/",
-    "lab/study/test_studies.py",
-    "training/test_resume.py",
-    "training/test_processes.py",
-    "fuzz/",
-    "export/test_onnx_model.py",
-    "training/test_train.py",
-    "training/test_frozen_encoder.py",
-    "cams/clip/",
-    "lab/study/test_runner.py",
-    "affinity/test_accuracy.py",
-    "extension/",
-    "label/",
-    "video/test_fence.py",
-    "lab/test_demo.py",
-    "inference/",
-    "evaluation/",
-    "training/",
-    "lab/",
-)
-
-
 # What modules share, a process or an import of seconds, is started or imported by one worker alone.
 TOGETHER = {
     "cams/clip": "clip",
+    "lab/study": "study",
     "segment/test_mobile_sam.py": "clip",
     "serve": "serve",
     "training/test_processes.py": "processes",
@@ -85,25 +56,12 @@ TOGETHER = {
 }
 
 
-def start_of(path: str, starts: Iterable[str]) -> str | None:
-    """The first of ``starts`` with which a path in this folder starts."""
-    return next((start for start in starts if path.startswith(start)), None)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the modules by how long they take."""
-    root = Path(__file__).parent
-    paths = {item.path: item.path.relative_to(root).as_posix() for item in items}
-    indices = {path: (*LONGEST, None).index(start_of(name, LONGEST)) for path, name in paths.items()}
-    items.sort(key=lambda item: indices[item.path])
-
-
 class ByModule(LoadScopeScheduling):
     """A worker takes a module, or modules that share something, at a time."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0].removeprefix("tests/")
-        return TOGETHER.get(start_of(path, TOGETHER), path)
+        return next((shared for start, shared in TOGETHER.items() if path.startswith(start)), path)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
@@ -158,25 +116,6 @@ def fresh_modules(*absent: str) -> Iterator[None]:
         sys.modules.update(before)
 
 
-class MakeVideo(Protocol):
-    def __call__(
-        self,
-        path: Path,
-        frames: int | Sequence[np.ndarray] = 10,
-        size: tuple[int, int] = (64, 48),
-        fps: Fraction | int = 25,
-        *,
-        codec: str = "libx264",
-        pix_fmt: str = "yuv420p",
-        times: Sequence[float] | None = None,
-        rotation: int | None = None,
-        mirrored: bool = False,
-        audio: str | None = None,
-        options: dict[str, str] | None = None,
-        container: dict[str, str] | None = None,
-    ) -> Path: ...
-
-
 def quadrants(width: int = 64, height: int = 48) -> np.ndarray:
     """Red, green / blue, white: every rotation and mirroring of it looks different."""
     image = np.empty((height, width, 3), np.uint8)
@@ -213,7 +152,7 @@ def number_of_fixture():
 
 
 @pytest.fixture(scope="session")
-def make_video() -> MakeVideo:
+def make_video():
     """``make_video(path, frames, size=(w, h), …)`` writes a video file and returns its path.
 
     ``frames`` is a number of :func:`numbered` frames or a list of (H, W, 3) or (H, W, 4) uint8 pictures. ``times`` are

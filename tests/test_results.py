@@ -36,26 +36,6 @@ def test_pages_state_the_results(page):
     assert faults(page.read_text(encoding="utf-8"), RESULTS) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        ("| <!--=a-->3 of 4 frames | 75.5 ± 0.8 |", []),
-        ("<!--=a-->**75.5 ± 0.8** | **77.0 ± 1.0** and <!--=b-->50.0 ± 0.1", []),
-        ("right in 75.5 ± 0.8 %", ["no marker: 75.5 ± 0.8"]),
-        ("right in 4 of 5 frames", ["no marker: 4 of 5"]),
-        ("<!--=a-->75.6 ± 0.8", ["a: 75.6 ± 0.8"]),
-        ("<!--=a-->4 of 5 frames", ["a: 4 of 5"]),
-        ("<!--=a-->77.0 ± 1.0", ["a: 77.0 ± 1.0"]),
-        ("<!--=b-->1 of 2 frames", ["b: 1 of 2"]),
-        ("<!--=a-->three quarters", ["a: no figure after the marker"]),
-        ("<!--=c-->75.5 ± 0.8", ["c: 75.5 ± 0.8"]),
-    ],
-)
-def test_other_figures_are_found(line, fault):
-    results = {"a": {"values": ["75.5 ± 0.8", "77.0 ± 1.0"], "words": "3 of 4"}, "b": {"values": ["50.0 ± 0.1"]}}
-    assert faults(line, results) == fault
-
-
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_can_be_repeated_and_are_used(name):
     result = RESULTS[name]

@@ -4,11 +4,9 @@ import json
 import re
 import runpy
 import shutil
-import sys
 import tomllib
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -207,12 +205,3 @@ def test_fonts_of_another_host_are_found(script, tmp_path, capsys):
     with pytest.raises(SystemExit):
         script(named("check_site"), tmp_path)
     assert "style.css: https://fonts.example.org/a.css: loaded from another host" in capsys.readouterr().out
-
-
-def test_docstrings_become_markdown(monkeypatch):
-    monkeypatch.setitem(sys.modules, "griffe", SimpleNamespace(Extension=object, Object=object))  # in [docs] alone
-    as_markdown = runpy.run_path(str(named("docs_docstrings")))["as_markdown"]
-    text = "A :data:`FORMATS`.\n\n>>> run = train(1) # doctest: +SKIP\n>>> for a in run:\n...     print(a)\n2\n\nMore."
-    assert as_markdown(text) == (
-        "A `FORMATS`.\n\n```pycon\n>>> run = train(1)\n>>> for a in run:\n...     print(a)\n2\n```\n\nMore."
-    )

@@ -105,20 +105,19 @@ def test_export_model_without_torch_names_the_extra_that_writes_onnx(new_colocam
     assert told.startswith("error: torch, which export-model needs, is not installed: pip install 'colocam[onnx]' ")
 
 
-def test_the_backend_of_label_studio_without_its_extra_says_one_line():
+@pytest.mark.parametrize(
+    ("absent", "told"),
+    [
+        (["fastapi", "uvicorn"], "error: uvicorn is not installed: pip install 'colocam[serve]' "),
+        (["torch"], f"error: torch, which the run folder {STORED / 'run'} needs, is not installed: pip install "),
+    ],
+)
+def test_the_backend_of_label_studio_says_one_line_for_what_is_missing(tmp_path, absent, told):
     code = "import runpy; runpy.run_module('colocam.integrations.label_studio_backend', run_name='__main__')"
-    ended = python(code, absent=["fastapi", "uvicorn"])
+    ended = python(code, str(STORED / "run"), str(tmp_path), str(tmp_path / "work"), absent=absent)
     assert ended.returncode == 1
     (line,) = ended.stderr.splitlines()
-    assert line.startswith("error: uvicorn is not installed: pip install 'colocam[serve]' ")
-
-
-def test_the_backend_of_label_studio_says_one_line_for_a_run_without_torch(tmp_path):
-    code = "import runpy; runpy.run_module('colocam.integrations.label_studio_backend', run_name='__main__')"
-    ended = python(code, str(STORED / "run"), str(tmp_path), str(tmp_path / "work"), absent=["torch"])
-    assert ended.returncode == 1
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith(f"error: torch, which the run folder {STORED / 'run'} needs, is not installed: pip install ")
+    assert line.startswith(told)
 
 
 def test_a_public_name_that_needs_torch_says_how_to_install_it():

@@ -21,15 +21,15 @@ import numpy as np
 import torch
 
 from colocam.config import load_config
-from colocam.inference.annotated_video import AnnotatedVideo
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import PostProcessing
 from colocam.labels.table import LocalizationTable
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
 from colocam.utils.device import cores
+from colocam.video.frame_ring import resize_into
 from colocam.video.reader import VideoInfo, VideoReader
-from colocam.video.resizing import resize_into
+from colocam.video.writer import AnnotatedVideo
 from lab.bench.shipped import HEIGHT, WIDTH, scenes, write_run, write_segmenter, write_videos
 from lab.measuring import conditions, headline, keep, median_ms, tell
 

@@ -74,7 +74,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
         size=config.frames.crop,
         threshold=settings.threshold or 0.3,
         threshold_from="tags-only",
-        backbone=bare,
+        backbone=classifier.encoder.backbone,  # with the normalisation, as training stores it
         decoder=settings.decoder,
         presence=(1.0, 0.0),
         color_mean=settings.most_color_mean,

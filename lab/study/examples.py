@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import iou
-from colocam.data.samples import Boxes
+from colocam.data.batches import Boxes
 from colocam.evaluation.cases import choose_cases
 from colocam.evaluation.run_evaluation import measure, methods_of_run, save_cases
 from colocam.report.gallery import gallery

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from colocam.data.catalogue import Catalogue
-from colocam.data.index import Index, write_index
-from colocam.data.truth import Truth
+from colocam.data.truth import Index, Truth, write_index
 from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.evaluation.result import plain
 from colocam.evaluation.run_evaluation import evaluate

@@ -1,6 +1,6 @@
 """``python -m colocam`` is the command ``colocam``; ``torchrun -m colocam`` starts it in several processes."""
 
-from colocam.cli import main
+from colocam.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -91,7 +91,7 @@ def test_parts_of_learning_are_those_of_the_library():
 EXTENSION = """
 print("not a value")
 from colocam.boxes import CHOOSERS
-from colocam.data.datasets import DATASETS
+from colocam.data import DATASETS
 from colocam.labels import FORMATS
 FORMATS["mine"] = FORMATS["coco"]
 CHOOSERS["mine"] = CHOOSERS["largest"]

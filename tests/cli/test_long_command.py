@@ -1,10 +1,12 @@
 """A long command shows that it has begun while its libraries are imported."""
 
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
-from colocam.cli import command
+from colocam.cli import shared_options
 
 
 @pytest.fixture
@@ -24,13 +26,13 @@ def timers(monkeypatch):
         def cancel(self):
             self.cancelled = True
 
-    monkeypatch.setattr(command, "Timer", Timer)
+    monkeypatch.setattr(shared_options, "Timer", Timer)
     return started
 
 
 @pytest.mark.parametrize("name", ["localize", "export-model", "evaluate"])
 def test_a_new_process_says_that_it_is_loading(name, timers, colocam, monkeypatch, tmp_path):
-    monkeypatch.setattr(command, "sys", SimpleNamespace(modules={}))  # as before torch is imported
+    monkeypatch.setattr(shared_options, "sys", SimpleNamespace(modules={}))  # as before torch is imported
     monkeypatch.setattr("colocam.inference.localize.localize_videos", lambda *_, **__: [])
     arguments = {
         "localize": (tmp_path, "film.mp4", "-o", tmp_path / "out"),
@@ -46,3 +48,32 @@ def test_a_new_process_says_that_it_is_loading(name, timers, colocam, monkeypatc
 def test_nothing_is_said_where_nothing_has_to_be_loaded(timers, colocam, tmp_path):
     assert len(colocam("evaluate", tmp_path).err.splitlines()) == 1
     assert not timers
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "said"),
+    [
+        ("sys.exit(3)", 3, "row, last work"),
+        ("None", 0, "row, last work"),
+        ("sys.exit('text')", 1, "row, last work, usual end"),
+        ("1 / 0", 1, "row, last work, usual end"),
+    ],
+)
+def test_a_process_ends_after_its_last_work_without_being_taken_apart(ending, code, said):
+    """Only where Python need not print what went wrong."""
+    program = f"""
+import atexit, sys, types
+from colocam import cli
+
+def main():
+    sys.modules["torch"] = types.ModuleType("torch")
+    atexit.register(print, ", last work", end="")
+    print("row", end="")
+    {ending}
+
+atexit.register(print, ", usual end", end="")  # of what was there before
+cli.main = main
+cli.run()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (code, said)

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pickle
 import shutil
 from collections import namedtuple
 from dataclasses import replace
@@ -128,13 +127,6 @@ def test_clips_of_one_file_share_one_pass(tmp_path, make_video, number_of, monke
     for clip, entry in zip(clips, cached, strict=True):
         (alone,) = cache_frames([clip], tmp_path / "other", size=16)
         assert np.array_equal(alone.frames, entry.frames)
-
-
-def test_a_clip_to_the_end_beside_one_that_ends(tmp_path, make_video):
-    path = make_video(tmp_path / "a.mp4", 30)
-    clips = [replace(clip_of(path), name="a", end=0.2), replace(clip_of(path), name="b", start=1.0)]
-    cached = cache_frames(clips, tmp_path / "cache", size=16)
-    assert [entry.index.tolist() for entry in cached] == [list(range(5)), list(range(25, 30))]
 
 
 def test_a_clip_beyond_the_end_of_its_file(tmp_path, make_video, capsys):
@@ -263,16 +255,6 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_half_made(tmp_path, make_v
     assert all(np.array_equal(a.frames, b.frames) for a, b in zip(resumed, fresh, strict=True))
 
 
-@pytest.mark.parametrize("workers", [1, 3, None])
-def test_the_number_of_workers_changes_nothing(tmp_path, make_video, workers):
-    clips = [
-        clip_of(make_video(tmp_path / f"{name}.mp4", count))
-        for name, count in zip("abcde", (3, 9, 1, 5, 7), strict=True)
-    ]
-    cached = cache_frames(clips, tmp_path / "cache", size=16, workers=workers)
-    assert [len(entry) for entry in cached] == [3, 9, 1, 5, 7]
-
-
 def test_a_disk_too_small_is_said_before_the_work(tmp_path, clips, monkeypatch, decoded):
     usage = namedtuple("usage", "total used free")  # noqa: PYI024 - the type that shutil returns
     needed = 24 * 32 * 32 * 3 + cache_module.RESERVE
@@ -295,22 +277,6 @@ def test_a_disk_that_fails_on_the_way(tmp_path, clips, monkeypatch, code, messag
     with pytest.raises(ColocamError, match=f"cannot write .*cache: {message}"):
         cache_frames(clips, tmp_path / "cache", size=32)
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_a_file_where_the_folder_should_be(tmp_path, clips):
-    (tmp_path / "file").touch()
-    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
-            cache_frames(clips, folder, size=32)
-
-
-def test_cached_clips_travel_to_other_processes(tmp_path, clips):
-    (cached, _) = cache_frames(clips, tmp_path / "cache", size=32)
-    message = pickle.dumps(cached)
-    assert len(message) < 3000  # the frames stay on disk
-    assert np.array_equal(pickle.loads(message).frames, cached.frames)
-    with pytest.raises(ValueError, match="read-only"):
-        cached.frames[0] = 0
 
 
 def test_a_request_to_stop_ends_the_decoding_and_keeps_what_was_finished(tmp_path, make_video, monkeypatch):

@@ -32,14 +32,6 @@ def test_chosen(folder, spans, names):
     assert Listing(folder).chosen(spans, "here") == tuple(folder / name for name in names)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "spans"),
-    [(NAMES, ""), (NAMES[1:5], "2.jpg..10.jpg"), (["1.jpg", "3.jpg", "9.jpg"], "1.jpg;3.jpg..9.jpg")],
-)
-def test_spans(folder, chosen, spans):
-    assert Listing(folder).spans([folder / name for name in chosen]) == spans
-
-
 @given(st.sets(st.integers(0, len(NAMES) - 1), min_size=1))
 def test_what_is_written_is_read(folder, places):
     listing = Listing(folder)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from colocam.data.catalogue import read_catalogue
-from colocam.data.index import Index, count, index_of_table, write_index
-from colocam.data.truth import Truth, read_truth
+from colocam.data.truth import Index, Truth, count, index_of_table, read_truth, write_index
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
 from colocam.video.images import image_size, read_image

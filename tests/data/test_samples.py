@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from colocam.data.augment import whole
+from colocam.data.batches import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth
 from colocam.types import Box, Clip
 
@@ -56,19 +56,6 @@ def test_labelled_samples_are_cached_frames_with_a_label(clips, truth):
     assert where(present) == [("a", 4), ("a", 6), ("b", 1), ("b", 2)]
     assert present.classes.tolist() == [1, 1, 0, 0]
     assert len(where(labelled_samples(clips, TAGS, truth, 1))) == 2
-
-
-def test_there_may_be_no_clip_or_no_label(clips, truth):
-    for samples in (
-        spread_samples([], TAGS, 3),
-        labelled_samples([], TAGS, truth),
-        labelled_samples(clips, TAGS, Truth({})),
-    ):
-        assert len(samples) == 0
-        assert samples.where() == []
-        assert samples.classes.dtype == torch.int64
-        assert list(samples.batches(8, torch.device("cpu"))) == []
-        assert scaled_boxes(samples, truth, 8) == []
 
 
 def test_boxes_are_scaled_by_the_size_of_their_own_frame(clips, truth):

@@ -1,8 +1,7 @@
 import pytest
 
 from colocam.data.catalogue import read_manifest
-from colocam.data.index import Index, write_index
-from colocam.data.truth import read_truth
+from colocam.data.truth import Index, read_truth, write_index
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from colocam.data.batches import spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import spread_samples
 from colocam.evaluation.cases import EMPTY_CASES, choose_cases
 from colocam.evaluation.run_evaluation import Labelled, MethodResult, save_cases
 from colocam.types import Clip

@@ -11,7 +11,7 @@ import torch
 
 from colocam.boxes import largest_boxes, scale_boxes
 from colocam.config import read_config, write_config
-from colocam.data.samples import spread_samples
+from colocam.data.batches import spread_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics import CorLoc

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
 from colocam.config import load_config
-from colocam.data.samples import labelled_samples
+from colocam.data.batches import labelled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import EvaluatedData, read_evaluation

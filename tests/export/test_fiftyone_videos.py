@@ -1,11 +1,9 @@
 """FiftyOne video labels by their documented format; its own importer reads them where it is installed."""
 
 import json
-import os
 import zlib
 from base64 import b64decode
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,21 +43,6 @@ def test_documented_format(exported_film):
     assert owl["index"] == first["index"] != cat["index"]
     packed = zlib.decompress(b64decode(first["mask"]))
     np.testing.assert_array_equal(np.load(BytesIO(packed), allow_pickle=False), MASK[3:9, 4:8])
-
-
-def test_importer_of_fiftyone(exported_film, monkeypatch):
-    monkeypatch.setitem(os.environ, "FIFTYONE_DATABASE_URI", "mongodb://127.0.0.1:1")  # reading needs no database
-    fiftyone = pytest.importorskip("fiftyone", reason="needs FiftyOne, a gigabyte")
-    importer = fiftyone.utils.data.FiftyOneVideoLabelsDatasetImporter(str(exported_film))
-    with importer:
-        ((path, _, _, frames),) = list(importer)
-    assert Path(path) == exported_film.parent / "my film.mp4"
-    assert list(frames) == [1, 3, 5]
-    found = frames[3]["objects"].detections
-    assert [(one.label, one.confidence) for one in found] == [("cat", None), ("owl", 0.25)]
-    np.testing.assert_allclose(found[0].bounding_box, [0.25, 0.25, 0.25, 0.5])
-    np.testing.assert_array_equal(frames[1]["objects"].detections[0].mask, MASK[3:9, 4:8])
-    assert frames[1]["objects"].detections[0].index == found[1].index
 
 
 def test_folders_of_images_are_refused(tmp_path):

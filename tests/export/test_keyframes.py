@@ -2,25 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from colocam.labels.formats.writing import sparse_keyframes
-
-boxes_strategy = st.lists(st.tuples(*[st.floats(0, 500)] * 4), min_size=1, max_size=40)
-
-
-@settings(deadline=None)
-@given(boxes_strategy, st.floats(0, 20), st.data())
-def test_no_box_is_off_by_more_than_the_tolerance(boxes, tolerance, data):
-    gaps = data.draw(st.lists(st.integers(1, 9), min_size=len(boxes), max_size=len(boxes)))
-    frames, boxes = np.cumsum(gaps), np.array(boxes)
-    places = sparse_keyframes(frames, boxes, tolerance)
-    assert (places[0], places[-1]) == (0, len(frames) - 1)
-    assert (np.diff(places) > 0).all()
-    for corner in boxes.T:
-        assert np.abs(np.interp(frames, frames[places], corner[places]) - corner).max() <= tolerance + 1e-9
-
 
 GAPS = np.array([0, 1, 2, 7, 30, 31])
 

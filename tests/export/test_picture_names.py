@@ -40,18 +40,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_from_a_folder_to_its_own_names(colocam, trained, tmp_path, square_video):
-    (tmp_path / "owls").mkdir()
-    for number, picture in zip((2, 10, 1), square_video("owl", 3, 3, (50, 38))[0], strict=True):
-        cv2.imwrite(str(tmp_path / "owls" / f"o{number}.png"), picture[..., ::-1])
-    assert colocam("localize", trained, tmp_path / "owls", "-o", tmp_path / "boxes").code == 0
-    assert read_source(tmp_path / "boxes" / "owls.csv").pictures == ("o1.png", "o2.png", "o10.png")
-    outcome = colocam("export", tmp_path / "boxes" / "owls.csv", "--to", "coco", "-o", tmp_path / "out", "--images")
-    assert outcome.code == 0, outcome.err
-    for name in ("o1.png", "o2.png", "o10.png"):
-        assert (tmp_path / "out" / "images" / name).read_bytes() == (tmp_path / "owls" / name).read_bytes()
-
-
 @pytest.mark.parametrize(
     ("to", "images", "listing", "line"),
     [

@@ -65,12 +65,3 @@ def test_two_boxes_of_one_track_in_a_frame(read):
     video = read([row(3, BOX, track=2), row(3, BOX, track=2)])
     with pytest.raises(ColocamError, match="a: frame 3 has two boxes of track 2: give one of them another track"):
         _ = video.tracks
-
-
-def test_rows_of_frames_are_those_that_a_loop_finds(read):
-    video = read([row(5, BOX), row(2), row(2, BOX, "dog"), row(5, BOX, "dog"), row(9), row(0, BOX)])
-    expected = {frame: [] for frame in (0, 2, 5, 9)}
-    for index, (frame, box) in enumerate(zip(video.rows.frame.tolist(), video.rows.box.tolist(), strict=True)):
-        if box[0] == box[0]:
-            expected[frame].append(index)
-    assert dict(video.objects_of) == expected

@@ -30,13 +30,6 @@ def test_voc_of_a_whole_picture_is_its_first_and_last_pixel():
     assert [one.text for one in tree.find("object/bndbox")] == ["1", "1", "97", "71"]
 
 
-def test_the_help_says_from_where_voc_counts(colocam, monkeypatch):
-    """CVAT and Datumaro read VOC's corners as if they counted from 0, one pixel away from what the standard says."""
-    monkeypatch.setenv("COLUMNS", "100")
-    (line,) = [line for line in colocam("export", "--help").out.splitlines() if line.strip().startswith("voc ")]
-    assert "pixels count from 1 (CVAT reads from 0)" in line
-
-
 def test_voc_colours_are_those_of_voc(film, tmp_path):
     out = export([film], "voc", tmp_path / "out")
     assert (out / "labelmap.txt").read_text().splitlines()[1:] == ["background:0,0,0::", "cat:128,0,0::"]

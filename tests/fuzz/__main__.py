@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -11,10 +10,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz.case import Case, load_case
-from tests.fuzz.minimise import minimise
+from tests.fuzz.case import load_case
 from tests.fuzz.runner import Runner, Summary
-from tests.fuzz.verdict import BROKEN, CLEAN, FAULTS, Verdict
+from tests.fuzz.verdict import CLEAN, FAULTS, Verdict
 
 FEWEST = 5
 """Columns of the table narrower than this are padded."""
@@ -31,25 +29,17 @@ def main() -> int:
 
 
 def _run(asked: argparse.Namespace, folder: Path) -> int:
-    runner = Runner(folder / "work", seed=asked.seed, jobs=asked.jobs)
-    if asked.replay is not None:
-        return _show(runner, runner.once(lambda empty: _stored(asked.replay, empty)))
+    runner = Runner(folder / "work", seed=asked.seed, jobs=asked.jobs, faults=asked.faults)
     if asked.only is not None:
-        verdict = runner.once(lambda empty: runner.build(asked.only, empty))
-        if asked.keep:
-            shutil.copytree(folder / "work" / "once", asked.keep, symlinks=True)
-        return _show(runner, verdict)
+        return _show(runner, asked.only)
     numbers = iter(range(asked.count)) if asked.count else itertools.count()
-    until = time.monotonic() + (60 * asked.minutes if asked.minutes else float("inf"))
     began = time.monotonic()
+    until = began + (60 * asked.minutes if asked.minutes else float("inf"))
     summary = runner.run(numbers, until, _report if asked.verbose else _report_fault)
     _print(summary, asked.seed, time.monotonic() - began)
     for found in summary.faults.values():
-        name = re.sub(r"[^\w.-]+", "-", f"{found.verdict.kind} {found.verdict.signature}")[:100].strip("-")
-        if found.verdict.kind != BROKEN:
-            minimise(runner, found.number, found.verdict, asked.faults / name)
         print(f"{found.count} × {found.verdict.kind}: {found.verdict.signature}")
-        print(f"    input {found.number} of seed {asked.seed}, shortened in {asked.faults / name}")
+        print(f"    input {found.number} of seed {asked.seed}, kept in {found.kept}")
     return 1 if summary.faults else 0
 
 
@@ -61,8 +51,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="inputs at the same time")
     parser.add_argument("--faults", type=Path, default=Path("fuzz-faults"), help="folder for inputs that show a fault")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run one input of the seed and print what it says")
-    parser.add_argument("--keep", type=Path, help="with --only: copy the folder of the input to this one")
-    parser.add_argument("--replay", type=Path, metavar="FOLDER", help="run an input of the folder of faults again")
     parser.add_argument("--verbose", action="store_true", help="print a line for each input")
     asked = parser.parse_args()
     if asked.minutes is None and asked.count is None:
@@ -70,16 +58,12 @@ def _arguments() -> argparse.Namespace:
     return asked
 
 
-def _stored(fault: Path, empty: Path) -> Case:
-    shutil.copytree(fault / "cwd", empty, symlinks=True, dirs_exist_ok=True)
-    return load_case(fault / "case.json")
-
-
-def _show(runner: Runner, verdict: Verdict) -> int:
+def _show(runner: Runner, number: int) -> int:
     root = runner.folder / "once"
+    verdict = runner.once(number, root)
     print("colocam", *map(repr, load_case(root / "case.json").argv))
-    sys.stdout.write((root / "stdout").read_bytes().decode("utf-8", "backslashreplace"))
-    sys.stdout.write((root / "stderr").read_bytes().decode("utf-8", "backslashreplace"))
+    for name in ("stdout", "stderr"):
+        sys.stdout.write((root / name).read_bytes().decode("utf-8", "backslashreplace"))
     print(verdict.kind, verdict.signature)
     return int(verdict.kind in FAULTS)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.case import Case, snapshot
-from tests.fuzz.forked import fork_children, is_decoder
 
 CPU_SECONDS = 120
 FILE_BYTES = 1 << 30
@@ -72,7 +71,6 @@ def _run(root: Path, prepare: Callable[[Path], Case], permitted: list[Path]) -> 
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     _limit()
     _guard(root, outside, permitted)
-    fork_children(keep=outside)
     os._exit(_call(case))
 
 
@@ -118,8 +116,6 @@ def _guard(root: Path, outside: int, permitted: list[Path]) -> None:
         return full != os.devnull and not f"{full}{os.sep}".startswith(allowed)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if is_decoder():  # it writes its limits to /proc
-            return
         if event == "open":
             path, _, flags = arguments
             paths = [path] if isinstance(flags, int) and flags & WRITES else []

@@ -3,18 +3,17 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
-from fractions import Fraction
 from pathlib import Path
 
 import av
 import cv2
 import numpy as np
 import yaml
+from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, make_collection, square_video
+from tests.conftest import _make_video as make_film
 from tests.data.youtube_objects.conftest import build_v1, build_v2
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
-TAGS = ("bus", "cat", "owl")
 FILMS: tuple[tuple[str, str, str], ...] = (
     *(("h264.mp4", "libx264", "yuv420p"), ("h264.mkv", "libx264", "yuv420p"), ("h264.ts", "libx264", "yuv420p")),
     *(("h264.h264", "libx264", "yuv420p"), ("mpeg4.avi", "mpeg4", "yuv420p"), ("mpeg4.mp4", "mpeg4", "yuv420p")),
@@ -38,30 +37,14 @@ TINY = {
         "seeds": {"foreground": 20, "background": 20},
     },
 }
-ENCODER = """<ir_version: 9, opset_import: ["" : 17]>
-encoder (float[1,3,64,64] image) => (float[1,3,4,4] image_embeddings) {
-  image_embeddings = AveragePool <kernel_shape=[16,16], strides=[16,16]> (image)
-}"""
-DECODER = """<ir_version: 9, opset_import: ["" : 17]>
-decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_coords, float[p,2] point_labels)
-  => (float[p,1,4,4] low_res_masks, float[p,1] iou_predictions) {
-  shape = Constant <value_ints=[-1,1,1,1]> ()
-  flat = Constant <value_ints=[-1,1]> ()
-  zero = Constant <value_ints=[1]> ()
-  means = ReduceMean <axes=[1], keepdims=1> (image_embeddings)
-  sums = ReduceSum (point_labels, zero)
-  lifted = Reshape (sums, shape)
-  low_res_masks = Add (means, lifted)
-  iou_predictions = Reshape (sums, flat)
-}"""
 
 
 def make_corpus(folder: Path) -> None:
     """Write all files; the current folder is ``folder`` meanwhile, since runs name their videos relative to it."""
     for name, codec, pixels in FILMS:
-        _film(folder / "films" / name, codec, pixels, images(6, seed=1))
+        _film(folder / "films" / name, codec, pixels)
     (folder / "films" / "raw.y4m").write_bytes(b"YUV4MPEG2 W4 H4 F25:1\n" + (b"FRAME\n" + bytes(range(24))) * 6)
-    for index, image in enumerate(images(3, seed=2)):
+    for index, image in enumerate(square_video("owl", 2, 3)[0]):
         for ending in ENDINGS:
             _image(folder / "images" / ending[1:] / f"{index}{ending}", image)
     _collection(folder)
@@ -77,30 +60,9 @@ def make_corpus(folder: Path) -> None:
     _results(folder)
 
 
-def images(count: int, seed: int, size: tuple[int, int] = (48, 40)) -> list[np.ndarray]:
-    """A coloured square that moves over noise."""
-    rng = np.random.default_rng(seed)
-    width, height = size
-    found = []
-    for index in range(count):
-        image = rng.integers(90, 140, (height, width, 3)).astype(np.uint8)
-        image[8:24, 4 + 2 * index : 20 + 2 * index] = ((220, 60, 40), (60, 200, 80), (70, 90, 230))[seed % 3]
-        found.append(image)
-    return found
-
-
-def _film(path: Path, codec: str, pixels: str, frames: Iterable[np.ndarray]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _film(path: Path, codec: str, pixels: str) -> None:
     try:
-        with av.open(str(path), "w") as output:
-            stream = output.add_stream(codec, rate=25)
-            stream.width, stream.height, stream.pix_fmt = 48, 40, pixels
-            stream.codec_context.thread_count = 1
-            for index, image in enumerate(frames):
-                frame = av.VideoFrame.from_ndarray(image, format="rgb24").reformat(format=pixels)
-                frame.pts, frame.time_base = index, Fraction(1, 25)
-                output.mux(stream.encode(frame))
-            output.mux(stream.encode(None))
+        make_film(path, square_video("cat", 1, 6)[0], codec=codec, pix_fmt=pixels)
     except (av.FFmpegError, ValueError):  # this FFmpeg lacks the codec
         path.unlink(missing_ok=True)
 
@@ -112,17 +74,10 @@ def _image(path: Path, image: np.ndarray) -> None:
 
 def _collection(folder: Path) -> None:
     """Three tags with two training, a validation and a test video each; manifest, true boxes, configuration."""
-    manifest, truth = ["path,tag,split,clip"], ["clip,frame,present,x1,y1,x2,y2,tag,split,width,height"]
-    for number, tag in enumerate(TAGS):
-        for index, split in enumerate(("train", "train", "val", "test")):
-            clip = f"{tag}/{split}-{index}"
-            _film(folder / "videos" / f"{clip}.mp4", "libx264", "yuv420p", images(4, seed=3 * index + number))
-            manifest.append(f"videos/{clip}.mp4,{tag},{split},{clip}")
-            for frame in range(4):
-                corners = f"{4 + 2 * frame},8,{20 + 2 * frame},24" if frame else ",,,"
-                truth.append(f"{clip},{frame},{int(frame > 0)},{corners},{tag},{split},48,40")
-    (folder / "manifest.csv").write_text("\n".join(manifest) + "\n", encoding="utf-8")
-    (folder / "truth.csv").write_text("\n".join(truth) + "\n", encoding="utf-8")
+    truth = make_collection(folder, {"train": 2, "val": 1, "test": 1}).truth
+    header, *rows = truth.read_text(encoding="utf-8").splitlines()
+    rows = [f"{row},{row[:3]},{row[4:].partition('-')[0]},48,40" for row in rows]
+    truth.write_text("\n".join([f"{header},tag,split,width,height", *rows]) + "\n", encoding="utf-8")
     (folder / "config.yaml").write_text(yaml.safe_dump(TINY), encoding="utf-8")
 
 
@@ -132,15 +87,15 @@ def _predictions(folder: Path) -> None:
     rng = np.random.default_rng(0)
     for tag in TAGS:
         for frame in range(4):
-            rows.append(f"{tag}/test-3,{frame},{3 + 2 * frame},7,{21 + 2 * frame},22,{tag},0.{frame + 3}")
-            place = folder / "maps" / tag / "test-3"
+            rows.append(f"{tag}/test-0,{frame},{3 + 2 * frame},7,{21 + 2 * frame},22,{tag},0.{frame + 3}")
+            place = folder / "maps" / tag / "test-0"
             place.mkdir(parents=True, exist_ok=True)
             levels = rng.integers(0, 256, (40, 48)).astype(np.uint8)
             if frame % 2:
                 np.save(place / f"{frame}.npy", levels.astype(np.float32) / 255)
             else:
                 (place / f"{frame}.png").write_bytes(cv2.imencode(".png", levels)[1].tobytes())
-            mask = folder / "masks" / tag / "test-3" / f"{frame}.png"
+            mask = folder / "masks" / tag / "test-0" / f"{frame}.png"
             mask.parent.mkdir(parents=True, exist_ok=True)
             mask.write_bytes(cv2.imencode(".png", (levels > 128).astype(np.uint8) * 255)[1].tobytes())
     (folder / "predictions.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -149,9 +104,9 @@ def _predictions(folder: Path) -> None:
 def _shots(folder: Path) -> None:
     """Single frames of shots, and the table that ``colocam index frames`` reads."""
     rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
-    for number, tag in enumerate(TAGS):
+    for tag in TAGS:
         for split in ("train", "val", "test"):
-            for index, image in enumerate(images(2, seed=number)):
+            for index, image in enumerate(square_video(tag, 0, 2)[0]):
                 name = f"shots/{tag}-{split}-{index}.png"
                 _image(folder / name, image)
                 rows.append(f"{tag}-{split},1,{name},{tag},{split},48,40,4,8,20,24")
@@ -162,7 +117,7 @@ def _segmenter(folder: Path) -> None:
     import onnx.parser  # noqa: PLC0415
 
     folder.mkdir()
-    for name, text in (("encoder", ENCODER), ("decoder", DECODER)):
+    for name, text in (("encoder", BOX_ENCODER), ("decoder", BOX_DECODER)):
         onnx.save(onnx.parser.parse_model(text), folder / f"small.{name}.onnx")
 
 
@@ -201,7 +156,7 @@ def _corpus(folder: Path) -> None:
 
     corrections = []
     for tag in TAGS:
-        for clip in ("train-0", "train-1", "val-2"):
+        for clip in ("train-0", "train-1", "val-0"):
             where = {"video": clip, "pts": None, "tag": tag, "origin": "csv", "path": f"videos/{tag}/{clip}.mp4"}
             corrections.append(Correction(frame=0, kind="none", boxes=(), key=True, **where))
             for frame in (1, 2):
@@ -209,7 +164,7 @@ def _corpus(folder: Path) -> None:
                 corrections.append(Correction(frame=frame, kind="box", boxes=(box,), key=True, **where))
     write_corrections("corrections.csv", corrections)
     Path("videos/broken.mp4").write_bytes(b"no film")
-    rows = ["path,tag", "videos/bus/train-0.mp4,", "videos/owl/test-3.mp4,owl", "videos/broken.mp4,"]
+    rows = ["path,tag", "videos/bus/train-0.mp4,", "videos/owl/test-0.mp4,owl", "videos/broken.mp4,"]
     Path("catalogue.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     # In a process of its own: workers cannot be forked from one that has trained, and so has threads.
     command = [sys.executable, "-c", "from colocam.cli import main; main()", "label", "model.onnx", "catalogue.csv"]

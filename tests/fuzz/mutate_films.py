@@ -29,16 +29,15 @@ PNG_HEADER = slice(12, 29)
 SIDES = (0, 1, 2, 15, 4096, 60_000, 65_535, 2**24, 2**31 - 1, 2**32 - 1)
 
 
-def mutated_film(data: bytes, random: Random, others: list[bytes]) -> bytes:
-    """A film with changed fields or bytes, or joined with another one."""
+def mutated_film(data: bytes, random: Random) -> bytes:
+    """A film with changed fields or bytes, or another part of itself at its end."""
     kind = random.random()
     if kind < 0.45:
         for _ in range(random.choice((1, 1, 2, 5))):
             data = rewrite_field(data, random)
         return data
     if kind < 0.55:
-        other = random.choice(others)
-        return data[: random.randrange(len(data) + 1)] + other[random.randrange(len(other)) :]
+        return data[: random.randrange(len(data) + 1)] + data[random.randrange(len(data) + 1) :]
     return mutated_bytes(data, random)
 
 

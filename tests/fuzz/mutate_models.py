@@ -8,7 +8,7 @@ import onnx
 from onnx import numpy_helper
 from tests.fuzz.hostile_values import INTEGERS, text
 from tests.fuzz.mutate_bytes import mutated_bytes
-from tests.fuzz.mutate_trees import mutated_json
+from tests.fuzz.mutate_text import mutated_text
 
 OPERATORS = ("Relu", "Identity", "Sigmoid", "Neg", "Transpose", "Shape", "Cast", "ReduceMax", "Loop", "Nothing", "Exp")
 TYPES = (onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8, onnx.TensorProto.INT64, onnx.TensorProto.STRING)
@@ -26,7 +26,7 @@ def mutated_safetensors(data: bytes, random: Random) -> bytes:
         places = [random.randrange(len(values)) for _ in range(random.choice((1, len(values))))]
         values[places] = random.choice((np.nan, np.inf, -1.0, 0.0, 1e30))
         return data[: 8 + length] + values.tobytes() + body[len(body) // 4 * 4 :]
-    header = mutated_json(header, random)
+    header = mutated_text(header, random)
     return struct.pack("<Q", len(header)) + header + body
 
 
@@ -126,7 +126,7 @@ def _operator(model: onnx.ModelProto, random: Random) -> None:
 def _card(model: onnx.ModelProto, random: Random) -> None:
     for entry in model.metadata_props:
         if entry.key == "colocam.card":
-            changed = mutated_json(entry.value.encode(), random)
+            changed = mutated_text(entry.value.encode(), random)
             entry.value = changed.decode("utf-8", "replace")
 
 

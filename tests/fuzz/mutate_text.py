@@ -1,60 +1,60 @@
-"""Change XML, and text whose words are numbers."""
+"""Change files of text: CSV, JSON, YAML, XML, and lists of numbers and words."""
 
 import re
 from random import Random
-from xml.etree import ElementTree as ET
 
 from tests.fuzz.hostile_values import number, text
 from tests.fuzz.mutate_bytes import mutated_bytes
 
+ENCODINGS = ("utf-16", "utf-16-le", "utf-32", "latin-1", "utf-8-sig", "utf-7")
 SNIPPETS = (
-    '<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]>',
-    "<!-- ",
-    "<![CDATA[",
-    "&#0;",
-    "</track>",
-    "<a>" * 3000,
-    '<box frame="1"/>',
+    *("a: &a [*a]\n", "<<: {a: 1}\n", "!!python/object/apply:os.system ['true']\n", "? [1, 2]\n: 3\n", "---\na: 1\n"),
+    *("\t", "%YAML 9.9\n", "!!binary x\n", "2001-99-99\n", "{" * 50, "[" * 5000, "a: |\n", "&x", "*x", "\x85", ","),
+    *('<!DOCTYPE a [<!ENTITY b "bb"><!ENTITY c "&b;&b;">]>', "<!-- ", "<![CDATA[", "&#0;", "</track>", "<a>" * 3000),
 )
+VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,;:=<>{}\[\]"]+')
+"""A word, a number or what is in quotes: also names of columns, keys and attributes."""
+NODES = ("null", "true", "[]", "{}", "[[]]", '{"": 0}', "[" * 400 + "]" * 400)
 
 
-def mutated_xml(data: bytes, random: Random) -> bytes:
-    """One to three changed attributes, texts or elements; or markup at any place; or changed bytes."""
+def mutated_text(data: bytes, random: Random) -> bytes:
+    """One to four changed values or lines; or markup at any place; or another encoding; or changed bytes."""
     kind = random.random()
     if kind < 0.1:
         return mutated_bytes(data, random)
-    if kind < 0.25:
-        at = random.randrange(len(data) + 1)
-        return data[:at] + random.choice(SNIPPETS).encode() + data[at:]
-    root = ET.fromstring(data)
-    for _ in range(random.choice((1, 1, 2, 3))):
-        _change(random.choice(list(root.iter())), random)
-    written = re.sub("[\x00\ud800\udcff]", "?", ET.tostring(root, encoding="unicode"))
-    return written.encode()
-
-
-def _change(element: ET.Element, random: Random) -> None:
-    kind, value = random.random(), random.choice((number, text))(random)
-    if kind < 0.5 and element.attrib:
-        element.set(random.choice(sorted(element.attrib)), value)
-    elif kind < 0.6 and element.attrib:
-        del element.attrib[random.choice(sorted(element.attrib))]
-    elif kind < 0.7 and len(element):
-        element.remove(random.choice(list(element)))
-    elif kind < 0.8 and len(element):
-        element.append(random.choice(list(element)))
-    elif kind < 0.85:
-        element.tag = random.choice(("track", "image", "box", "object", "task", "x"))
-    else:
-        element.text = value
-
-
-def mutated_words(data: bytes, random: Random) -> bytes:
-    """One to four changed words, left out or doubled; or changed bytes."""
-    if random.random() < 0.15:
-        return mutated_bytes(data, random)
-    parts = re.split(r"([\s,=]+)", data.decode())
+    written = data.decode()
     for _ in range(random.choice((1, 1, 2, 4))):
-        at = random.randrange(len(parts))
-        parts[at] = random.choice((number(random), text(random), "", parts[at] * 2))
-    return "".join(parts).encode("utf-8", "surrogatepass")
+        written = _with_other_lines(written, random) if kind < 0.3 else _with_another_value(written, random)
+    if kind < 0.15:
+        at = random.randrange(len(written) + 1)
+        written = written[:at] + random.choice(SNIPPETS) + written[at:]
+    encoding = random.choice(ENCODINGS) if random.random() < 0.03 else "utf-8"
+    return written.encode(encoding, "surrogatepass" if encoding.startswith("utf") else "replace")
+
+
+def _with_another_value(written: str, random: Random) -> str:
+    """A value is replaced by a hostile one, with or without quotes, by itself twice, or by a node of a tree."""
+    places = [match.span() for match in VALUE.finditer(written)]
+    if not places:
+        return written
+    start, end = random.choice(places)
+    old = written[start:end]
+    plain = random.choice((number(random), text(random)))
+    quoted = '"' + plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    new = random.choice((plain, quoted, quoted, f"[{old}]", random.choice(NODES), old * 2, f"{old}x", ""))
+    return written[:start] + new + written[end:]
+
+
+def _with_other_lines(written: str, random: Random) -> str:
+    """A line is left out, doubled or moved, or all but the first are repeated."""
+    lines = written.splitlines(keepends=True)
+    if not lines:
+        return written
+    at = random.randrange(len(lines))
+    changed = (
+        [*lines[:at], *lines[at + 1 :]],
+        [*lines[: at + 1], *lines[at:]],
+        [lines[at], *lines[:at], *lines[at + 1 :]],
+        lines[:1] + lines[1:] * random.choice((0, 2, 40)),
+    )
+    return "".join(random.choice(changed))

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.conftest import square_video
 from tests.fuzz.case import Case
 from tests.fuzz.child import start
-from tests.fuzz.corpus import STORED, images, make_corpus
+from tests.fuzz.corpus import STORED, make_corpus
 from tests.fuzz.targets import build, target_of
 from tests.fuzz.verdict import FAULTS, HANG, MEMORY, MEMORY_BYTES, Ended, Verdict, judge
 
@@ -42,7 +43,7 @@ IMPORTED = (
     *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
     *("colocam.report.evaluation_tables", "colocam.report.run_review", "colocam.labels"),
     *("colocam.inference.onnx_export", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
-    *("colocam.segment.sam", "colocam.data.datasets", "colocam.inference.torch_network"),
+    *("colocam.segment.sam", "colocam.data", "colocam.inference.torch_network"),
     *(
         "colocam.inference.onnx_network",
         "colocam.inference.label",
@@ -59,6 +60,7 @@ class Found:
 
     verdict: Verdict
     number: int
+    kept: Path
     count: int = 1
 
 
@@ -68,15 +70,6 @@ class Summary:
 
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     faults: dict[str, Found] = field(default_factory=dict)
-
-    def add(self, target: str, number: int, verdict: Verdict) -> None:
-        self.counts.setdefault(target, Counter())[verdict.kind] += 1
-        if verdict.kind not in FAULTS:
-            return
-        if verdict.signature in self.faults:
-            self.faults[verdict.signature].count += 1
-        else:
-            self.faults[verdict.signature] = Found(verdict, number)
 
 
 def warm_up() -> list[Path]:
@@ -92,7 +85,7 @@ def warm_up() -> list[Path]:
 
     cv2.setNumThreads(1)  # threads do not survive a fork
     torch.set_num_threads(1)
-    frames = [VideoFrame(index, index / 25, image) for index, image in enumerate(images(6, seed=0))]
+    frames = [VideoFrame(index, index / 25, image) for index, image in enumerate(square_video("cat", 0, 6)[0])]
     for options in ({}, {"smooth": "online"}, {"instances": True}, {"color_mean": "frame", "masks": True}):
         list(Localizer.load(STORED / "run", "cpu", **options).stream(frames))
     _end_threads()
@@ -134,12 +127,13 @@ def prepare_corpus(folder: Path) -> None:
 
 
 class Runner:
-    """Starts children, watches them, and judges what they did."""
+    """Starts children, watches them, and judges what they did; the first input of each fault is kept in ``faults``."""
 
-    def __init__(self, folder: Path, *, seed: int, jobs: int) -> None:
+    def __init__(self, folder: Path, *, seed: int, jobs: int, faults: Path) -> None:
         self.folder = folder.resolve()
         self.seed = seed
         self.jobs = jobs
+        self.faults = faults
         self.corpus = self.folder / "corpus"
         # PyTorch keeps compiled code in the system's folder of temporary files.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(self.folder / "torch")
@@ -155,24 +149,20 @@ class Runner:
                 self._collect(running, summary, report)
             if time.monotonic() >= until:
                 break
-            child = Child(self.folder / "inputs" / str(number), partial(self.build, number), self.permitted)
-            running[number] = child
+            running[number] = self._start(number, self.folder / "inputs" / str(number))
         while running:
             self._collect(running, summary, report)
         return summary
 
-    def build(self, number: int, folder: Path) -> Case:
-        """Put an input together."""
-        return build(self.seed, number, self.corpus, folder)
-
-    def once(self, prepare: Callable[[Path], Case], name: str = "once") -> Verdict:
-        """Run one input by itself; its folder stays until the next."""
-        root = self.folder / name
-        shutil.rmtree(root, ignore_errors=True)
-        child = Child(root, prepare, self.permitted)
+    def once(self, number: int, root: Path) -> Verdict:
+        """Run one input by itself in the folder ``root``."""
+        child = self._start(number, root)
         while (ended := child.poll()) is None:
             time.sleep(PAUSE)
         return judge(root, ended)
+
+    def _start(self, number: int, root: Path) -> "Child":
+        return Child(root, partial(build, self.seed, number, self.corpus), self.permitted)
 
     def _collect(
         self, running: "dict[int, Child]", summary: Summary, report: Callable[[int, str, Verdict], None]
@@ -184,7 +174,15 @@ class Runner:
                 del running[number]
                 verdict = judge(child.root, ended)
                 target = target_of(self.seed, number)
-                summary.add(target, number, verdict)
+                summary.counts.setdefault(target, Counter())[verdict.kind] += 1
+                if verdict.signature in summary.faults:
+                    summary.faults[verdict.signature].count += 1
+                elif verdict.kind in FAULTS:
+                    kept = self.faults / f"{self.seed}-{number}"
+                    self.faults.mkdir(parents=True, exist_ok=True)
+                    shutil.rmtree(kept, ignore_errors=True)
+                    shutil.move(child.root, kept)
+                    summary.faults[verdict.signature] = Found(verdict, number, kept)
                 report(number, target, verdict)
                 shutil.rmtree(child.root, ignore_errors=True)
 

@@ -28,9 +28,8 @@ from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
-from colocam.data.samples import spread_samples
-from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.fused_convolutions import fuse_relus
+from colocam.data.batches import spread_samples
+from colocam.inference.fold import fold_batch_norms, fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
@@ -47,9 +46,9 @@ from colocam.losses.affinity import (
 )
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
-from colocam.models import Classifier, LocalizerNet, foreground, make_classifier
+from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.model_file import Model, save_model
-from colocam.segment.refine import inside_square, map_prompts, mask_candidates, refine, squares
+from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.sam import MobileSam, MobileSamNet
 from colocam.segment.segmenter import Prompts
 from colocam.training import stage2
@@ -557,20 +556,6 @@ def full_precision():
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def test_folding_batch_norms_changes_nothing():
-    net = localizer().to(GPU)
-    frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
-    folded = fold_batch_norms(copy.deepcopy(net), frames[:1])
-    assert not any(isinstance(module, nn.BatchNorm2d) for module in folded.modules())
-    with full_precision(), torch.no_grad():
-        expected, found = net(frames), folded(frames)
-        for one, other in zip(found, expected, strict=True):
-            assert relative_error(one, other) <= 1e-3
-        fold_two_maps(folded)
-        one_map = torch.sigmoid(folded(frames).map_logits[:, 0])
-        torch.testing.assert_close(one_map, foreground(expected.map_logits), rtol=0, atol=1e-3)
-
-
 def test_fused_convolutions_change_nothing():
     frames = torch.from_numpy(images(4)).permute(0, 3, 1, 2).to(GPU)
     net = fold_batch_norms(localizer().to(GPU), frames[:1])
@@ -598,16 +583,6 @@ def test_recorded_inference_equals_eager():
                 assert (difference == 0).float().mean() >= 0.99, count
             else:
                 assert relative_error(one, other) <= 1e-2, count
-
-
-def test_maps_of_the_gpu_are_those_of_the_cpu_up_to_bfloat16():
-    net = localizer()
-    on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
-    logits, maps, *_ = one_pass(on_cpu, images(6))
-    found_logits, levels, *_ = one_pass(on_gpu, images(6))
-    assert levels.dtype == torch.uint8
-    assert (levels.cpu().float() / 255 - maps).abs().mean() <= 0.02
-    assert relative_error(found_logits, logits) <= 0.05
 
 
 def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():
@@ -828,33 +803,6 @@ def test_refined_windows_keep_their_tensors_on_the_gpu():
         alone = mask_candidates(one, frames[at : at + 1], levels[at : at + 1])
         assert torch.equal(alone.logits[0], found.logits[at])
     assert len(refine(one, frames, levels)) == 10
-
-
-def test_150_frames_a_second_are_refined():
-    """Windows of 32 frames of 640×360 at the full size of the segmenter; prints the time of each part a frame."""
-    frames, levels = window_to_refine(32, 640, 360)
-    one, inside = segmenter(GPU, 1024), inside_square(frames, 1024)
-    filled, prompts = squares(frames, inside, 1024), map_prompts(levels, inside)
-    embedded = one.embed(filled)
-    parts = {
-        "squares": lambda: squares(frames, inside, 1024),
-        "prompts": lambda: map_prompts(levels, inside),
-        "embed": lambda: one.embed(filled),
-        "masks": lambda: one.masks(embedded, prompts),
-        "candidates": lambda: mask_candidates(one, frames, levels),
-        "refine": lambda: refine(one, frames, levels),
-    }
-    each = {}
-    for name, part in parts.items():
-        part()
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(4):
-            part()
-        torch.cuda.synchronize()
-        each[name] = (time.perf_counter() - start) / 4 / len(frames)
-    print("ms a frame:", ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in each.items()), flush=True)
-    assert 1 / each["refine"] >= 150, f"{1 / each['refine']:.0f} frames/s"
 
 
 def test_the_colour_mean_is_that_of_arrays():

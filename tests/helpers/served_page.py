@@ -12,6 +12,15 @@ CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 60
 
 
+def eventually(condition):
+    """Wait until a condition holds; gives its value."""
+    end = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
 class ServedPage:
     """A page of Playwright and the address of its server.
 

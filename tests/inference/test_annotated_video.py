@@ -1,15 +1,14 @@
 """Annotated videos: times, sizes and what is drawn on the frames."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import av
 import numpy as np
 import pytest
 
-from colocam.inference.annotated_video import AnnotatedVideo
 from colocam.types import Box, Localization
 from colocam.video.reader import VideoInfo
+from colocam.video.writer import AnnotatedVideo
 
 BOX = Box(10, 8, 40, 30)
 
@@ -57,35 +56,8 @@ def test_heat_reaches_the_video(tmp_path):
     assert hot[40:].mean() - cold[40:].mean() > 80
 
 
-def test_all_objects_of_a_frame_are_drawn(tmp_path):
-    path = tmp_path / "two.mp4"
-    image = np.full((120, 160, 3), 128, np.uint8)
-    left, right = Box(10, 50, 50, 90), Box(100, 50, 140, 90)
-
-    def redness(frame, x):
-        return frame[60:80, x : x + 2].astype(int).mean((0, 1)) @ (1, -0.5, -0.5)
-
-    with AnnotatedVideo(path, VideoInfo(160, 120, Fraction(25), None)) as video:
-        video.write(image, *(replace(localization(box=box), track=track) for track, box in enumerate((left, right))))
-        video.write(image, localization(1, 0.04, box=right))
-    (_, both), (_, one) = decode(path)[2]
-    assert min(redness(both, 10), redness(both, 100), redness(one, 100)) > 60
-    assert redness(one, 10) < 15
-
-
 def test_odd_sizes_play(tmp_path):
     path = tmp_path / "odd.mp4"
     with AnnotatedVideo(path, VideoInfo(97, 71, Fraction(25), None)) as video:
         video.write(np.zeros((71, 97, 3), np.uint8), localization())
     assert decode(path)[2][0][1].shape == (72, 98, 3)
-
-
-def test_a_video_is_whole_or_not_there(tmp_path):
-    def interrupted():
-        with AnnotatedVideo(tmp_path / "a.mp4", VideoInfo(64, 48, Fraction(25), None)) as video:
-            video.write(np.zeros((48, 64, 3), np.uint8), localization())
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +18,7 @@ from hypothesis import strategies as st
 
 from child_processes import children
 from colocam.errors import ColocamError
-from colocam.inference import engine, localize
-from colocam.inference.engine import Here, Model, do_all, most_workers
+from colocam.inference.engine import Here, Model, do_all
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing, completed
@@ -83,28 +81,6 @@ def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
     assert results_of(tmp_path / "many") == alone
     assert workers() == []
     assert not list((tmp_path / "many").glob(".*"))
-
-
-@pytest.mark.parametrize(("on_gpu", "count"), [(False, 16), (True, 24)])
-def test_workers_that_wait_for_a_gpu_are_more_than_cores(monkeypatch, on_gpu, count):
-    monkeypatch.setattr(engine, "cores", lambda: 16)
-    passes = Passes(SimpleNamespace(rows=4, on_gpu=on_gpu), OutputShape(1, 8, 4))
-    assert most_workers(SimpleNamespace(network=passes)) == count
-
-
-def test_more_workers_start_when_the_device_is_known(films, tmp_path, monkeypatch):
-    started = []
-    start = Workers.start_process
-    monkeypatch.setattr(Workers, "start_process", lambda self: started.append(1) or start(self))
-    monkeypatch.setattr(engine, "cores", lambda: 2)
-    monkeypatch.setattr(engine, "most_workers", lambda _: 3)
-    monkeypatch.setattr(localize, "VIDEOS_OF_A_WORKER", 1)
-    (films / "broken.mp4").unlink()
-    localise("model.onnx", films, tmp_path / "alone", 1, annotate=False)
-    localise("model.onnx", films, tmp_path / "many", None, annotate=False)
-    assert len(started) == 3
-    assert results_of(tmp_path / "many") == results_of(tmp_path / "alone")
-    assert workers() == []
 
 
 def test_who_stops_early_leaves_neither_processes_nor_temporary_files(films, tmp_path):
@@ -265,20 +241,6 @@ def test_groups_of_several_videos_share_passes_where_rows_are_alike(uneven):
 def expected(images, *, uneven):
     means = images.mean((1, 2, 3), dtype=np.float64).astype(np.float32)
     return means + np.arange(len(images), dtype=np.float32) if uneven else means
-
-
-def test_groups_that_come_while_a_pass_runs_share_the_next_ones():
-    network = Rows(4 * GROUP)
-    passes = Passes(network, SMALL)
-    passes.submit(np.zeros((4 * GROUP, 8, 8, 3), np.uint8), np.zeros((4 * GROUP, 2), np.int64), slice(0, 1))
-    network.ready.clear()  # a pass is under way
-    time.sleep(0.2)
-    network.passes.clear()
-    images = [np.full((4 * GROUP, 8, 8, 3), number, np.uint8) for number in range(8)]
-    rows = [passes.submit(own, ids_of(own), slice(0, GROUP)) for own in images]
-    network.ready.set()
-    assert [int(logits_of(passes, one)[0]) for one in rows] == list(range(8))
-    assert len(network.passes) <= 3
 
 
 # tasks that fail

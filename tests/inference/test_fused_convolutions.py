@@ -4,8 +4,7 @@ from torch import nn
 
 from batch_norms import unsettle
 from colocam.config import load_config
-from colocam.inference.fold import fold_batch_norms
-from colocam.inference.fused_convolutions import ConvReLU, fuse_relus
+from colocam.inference.fold import ConvReLU, fold_batch_norms, fuse_relus
 from colocam.models import Classifier, LocalizerNet
 
 SMALL = ["backbone.pretrained=false", "frames.resize=40", "frames.crop=32", "localizer.decoder=[16, 8, 8, 8, 4]"]

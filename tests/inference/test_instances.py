@@ -8,7 +8,7 @@ import pytest
 from colocam import Localizer
 from colocam.boxes.iou import iou
 from colocam.errors import ColocamError
-from colocam.inference import engine
+from colocam.inference import localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
 from colocam.labels import FORMATS
@@ -120,7 +120,7 @@ def test_masks_are_those_of_the_own_blob(video, card):
 
 def test_to_every_label_format(colocam, trained, video, card, tmp_path, monkeypatch):
     """The command line: a row per object, all of them drawn, and each format takes them."""
-    monkeypatch.setattr(engine, "open_network", lambda *_: (colour_network, card))
+    monkeypatch.setattr(localizer, "open_network", lambda *_: (colour_network, card))
     outcome = colocam("localize", trained, video, "-o", tmp_path / "out", "--instances", "--masks")
     assert outcome.code == 0, outcome.err
     table = tmp_path / "out" / "two squares.csv"

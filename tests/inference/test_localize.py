@@ -173,19 +173,6 @@ def test_no_video_is_overwritten_by_the_result_of_another(tmp_path):
     refuse_overwriting(first, stored_videos([first, second]), "mp4")
 
 
-def test_a_fingerprint_knows_the_content_of_model_and_video_and_the_settings(tmp_path):
-    touch(tmp_path, "run/model.json", "run/model.safetensors", "a.mp4")
-    (source,) = (job.source for job in find_jobs([tmp_path / "a.mp4"], tmp_path))
-    made = fingerprint(tmp_path / "run", source, {"smooth": "none"})
-    assert made == fingerprint(tmp_path / "run", source, {"smooth": "none"})
-    others = [fingerprint(tmp_path / "run", source, {})]
-    (tmp_path / "a.mp4").write_bytes(b"another film")
-    others.append(fingerprint(tmp_path / "run", source, {"smooth": "none"}))
-    (tmp_path / "run" / "model.json").write_bytes(b"another model")
-    others.append(fingerprint(tmp_path / "run", source, {"smooth": "none"}))
-    assert len({made, *others}) == 4
-
-
 def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_path):
     """Of the same size and time, with any one byte changed."""
     content = np.random.default_rng(0).integers(0, 256, 6_000_000).astype(np.uint8)
@@ -205,22 +192,12 @@ def test_moved_files_have_the_same_fingerprint_and_replaced_ones_another(tmp_pat
         changed.tofile(film)
         os.utime(film, (1, 1))
         assert fingerprint(run, VideoInput(str(film)), {}) != made
+    assert fingerprint(other_run, VideoInput(str(other_film)), {"smooth": "none"}) != made
+    (other_run / "model.json").write_bytes(b"another model")
+    assert fingerprint(other_run, VideoInput(str(other_film)), {}) != made
 
 
 # what is written
-
-
-@pytest.mark.parametrize("table", ["csv", "parquet"])
-def test_the_table_alone(trained, film, tmp_path, table):
-    written = localize_file(trained, film, tmp_path / "out", table=table, annotate=False)
-    assert written == (None, tmp_path / "out" / f"film.{table}")
-    assert names_in(tmp_path / "out") == sorted([f"film.{table}", "film.video.json"])
-
-
-def test_the_same_rows_with_and_without_a_video(trained, film, tmp_path):
-    with_video = localize_file(trained, film, tmp_path / "a")
-    without = localize_file(trained, film, tmp_path / "b", annotate=False)
-    assert with_video.table.read_bytes() == without.table.read_bytes()
 
 
 def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, square_video, colocam):
@@ -429,27 +406,6 @@ def test_one_bad_file_by_itself_is_one_error(trained, tmp_path, colocam):
         assert outcome.err.count("\n") == 1
 
 
-def test_a_name_that_is_too_long_for_its_results(trained, film, tmp_path):
-    long = film.rename(film.with_name("n" * 245 + ".mp4"))
-    with pytest.raises(ColocamError, match="its name is too long for their names: rename the video"):
-        localize_file(trained, long, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_terminated_command_leaves_nothing(trained, film, tmp_path, colocam, monkeypatch):
-    def terminate(*_):
-        signal.raise_signal(signal.SIGTERM)
-
-    monkeypatch.setattr("colocam.inference.results.LocalizationTable.write", terminate)
-    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    try:
-        outcome = colocam("localize", trained, film, "-o", tmp_path / "out")
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert (outcome.code, outcome.err.splitlines()[-1]) == (130, "stopped")
-    assert names_in(tmp_path / "out") == []
-
-
 @pytest.mark.parametrize("every", [1, 3])
 def test_large_frames_are_decoded_again_with_the_same_result(trained, film, tmp_path, monkeypatch, every):
     choice = FrameChoice(every=every)
@@ -558,20 +514,11 @@ def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, fi
     def interrupted(*_arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("colocam.inference.annotated_video.VideoWriter.write", interrupted)
+    monkeypatch.setattr("colocam.video.writer.VideoWriter.write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         localize_file(trained, film, tmp_path / "out")
     assert names_in(tmp_path / "out") == []
     assert not set(threading.enumerate()) - threads
-
-
-def test_the_model_is_opened_once_for_all_videos(trained, film, tmp_path, monkeypatch):
-    shutil.copy(film, film.with_name("second.mp4"))
-    opened, load = [], engine.open_network
-    monkeypatch.setattr(engine, "open_network", lambda *asked: opened.append(asked) or load(*asked))
-    written = list(localize_videos(trained, [film.parent], tmp_path / "out", Writing(annotate=False)))
-    assert [one.table.name for one in written] == ["film.csv", "second.csv"]
-    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -624,6 +571,24 @@ def test_a_segmenter_is_not_waited_for_either():
     with pytest.raises(InterruptedRunError):
         next(windows)
     over.set()
+
+
+def test_masks_are_chosen_in_order_while_the_segmenter_works_on_the_next_window():
+    """What is found of a window waits for nothing that is chosen in the one before."""
+    order, begun = [], [threading.Event() for _ in range(3)]
+
+    class Notes:
+        def find(self, window):
+            begun[window[0]].set()
+            return 10 * window[0]
+
+        def choose(self, window, found):
+            assert begun[min(window[0] + 1, 2)].wait(60)
+            order.append((window[0], found))
+
+    counted = []
+    done = list(refine_windows((window for window in [[0], [1, 1], [2]]), Notes(), counted.append, ()))
+    assert (done, order, counted) == ([[0], [1, 1], [2]], [(0, 0), (1, 10), (2, 20)], [1, 2, 1])
 
 
 def test_frames_that_passed_the_network_are_progress_before_their_rows_are_written(trained, film):

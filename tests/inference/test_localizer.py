@@ -4,7 +4,7 @@ import csv
 import json
 import shutil
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 import cv2
@@ -15,7 +15,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from scipy.special import expit
 
-from colocam import Localizer as PublicLocalizer
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
 from colocam.errors import ColocamError
@@ -24,12 +23,12 @@ from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import completed
 from colocam.inference.passes import Passes
-from colocam.maps.postprocess import arrays_with_color_mean, postprocess
+from colocam.maps.postprocess import postprocess
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
 from colocam.temporal.presence import APPEAR, LIMIT, VANISH
-from colocam.types import VideoFrame, heat_of
-from colocam.video.fence import FencedReader, decode, probe
+from colocam.types import VideoFrame
+from colocam.video.fence import decode, probe
 from one_pass import one_pass
 
 SIDE = 32
@@ -162,22 +161,6 @@ def test_passes_have_a_fixed_number_of_rows_and_fewer_where_frames_are_large(tra
     assert [len(images) for images in seen[3:]] == [2] * 10
 
 
-@pytest.mark.parametrize(("live", "smooth", "rows"), [(True, "offline", 1), (False, "online", 8), (False, "none", 16)])
-def test_rows_of_a_pass_by_mode(trained, video, live, smooth, rows):
-    seen = set()
-    localizer = Localizer.load(trained, smooth=smooth, batch=3)
-    localizer.network = changed(localizer.network, lambda images, output: seen.add(len(images)) or output, rows=16)
-    assert len(list(localizer.stream(decode(video), live=live))) == 20
-    assert seen == {rows}
-
-
-def test_a_network_of_wrong_shapes_is_refused(trained, video):
-    localizer = Localizer.load(trained)
-    localizer.network = changed(localizer.network, lambda _, output: output._replace(peaks=output.peaks[:, :2]))
-    with pytest.raises(ColocamError, match=r"the network's peaks must have the shape \(32, 3\), got \(32, 2\)"):
-        list(localizer(video))
-
-
 def test_errors_of_the_network_and_of_the_source_are_raised(trained, video):
     localizer = Localizer.load(trained, batch=4)
     one_pass(localizer.network, np.zeros((2, SIDE, SIDE, 3), np.uint8))  # the networks' threads stay
@@ -221,40 +204,6 @@ def test_chosen_frames_keep_their_numbers_and_times(trained, tmp_path, make_vide
         Localizer.load(trained, batch=0)
 
 
-def test_a_source_with_a_format(trained):
-    found = list(Localizer.load(trained)("testsrc=size=64x48:rate=25:duration=0.2", format="lavfi"))
-    assert [one.pts for one in found] == pytest.approx([0, 0.04, 0.08, 0.12, 0.16])
-
-
-@pytest.mark.parametrize(
-    "times", [[0.0, 0.04, 0.08], [0.0, 0.001, 0.5, 0.52, 2.75], [1.5, 1.54, 1.62], [0.04]], ids=str
-)
-def test_times_are_those_of_the_file(trained, tmp_path, make_video, square_video, times):
-    video = make_video(tmp_path / "vfr.mkv", square_video("owl", 1, len(times))[0], times=times)
-    found = list(Localizer.load(trained)(video))
-    assert [one.frame for one in found] == list(range(len(times)))
-    assert [one.pts for one in found] == pytest.approx(times, abs=1e-9)
-
-
-@pytest.mark.parametrize("size", [(48, 40), (131, 33), (32, 32), (17, 240)])
-def test_boxes_lie_in_the_original_frame(trained, tmp_path, make_video, square_video, size):
-    pictures = [cv2.resize(picture, size) for picture in square_video("bus", 5, 6)[0]]
-    video = make_video(tmp_path / "video.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
-    localizer = Localizer.load(trained)
-    found = list(localizer(video))
-    assert len(found) == 6
-    assert localizer.tags == ("bus", "cat", "owl")
-    for one in found:
-        assert one.heatmap.shape == (SIDE, SIDE)
-        assert 0 <= one.heatmap.min() <= one.heatmap.max() <= 1
-        assert 1 / 3 <= one.probability <= 1
-        assert 1 / 3 <= one.shot_probability <= 1
-        assert 0 <= one.score <= 1
-        if one.box is not None:
-            assert 0 <= one.box.x1 < one.box.x2 <= size[0]
-            assert 0 <= one.box.y1 < one.box.y2 <= size[1]
-
-
 def test_a_map_without_foreground_has_no_box(broken, video):
     """A card whose threshold is the maximum leaves no pixel above it."""
     card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
@@ -262,10 +211,6 @@ def test_a_map_without_foreground_has_no_box(broken, video):
     for one in Localizer.load(broken)(video):
         assert one.box is None
         assert one.score == 0
-
-
-def test_the_public_name_is_the_same():
-    assert PublicLocalizer is Localizer
 
 
 def test_each_method_has_a_model(trained, video):
@@ -351,16 +296,6 @@ def test_files_of_a_video(trained, tmp_path, make_video, square_video, table):
     assert read == expected
 
 
-@pytest.mark.parametrize("size", [(51, 37), (33, 40)])
-def test_odd_sizes_are_made_even_in_the_annotated_video(trained, tmp_path, make_video, square_video, size):
-    pictures = [cv2.resize(picture, size) for picture in square_video("bus", 5, 3)[0]]
-    video = make_video(tmp_path / "odd.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
-    annotated, _ = localize_file(trained, video, tmp_path / "out")
-    info = probe(annotated)
-    assert (info.width, info.height) == (size[0] + size[0] % 2, size[1] + size[1] % 2)
-    assert len(list(decode(annotated))) == 3
-
-
 def test_the_input_is_never_overwritten(trained, video, tmp_path):
     before = video.read_bytes()
     (tmp_path / "link").symlink_to(video.parent)
@@ -369,12 +304,6 @@ def test_the_input_is_never_overwritten(trained, video, tmp_path):
             localize_file(trained, video, out)
     assert video.read_bytes() == before
     assert not (video.parent / "video.csv").exists()
-
-
-def test_again_into_the_same_folder(trained, video, tmp_path):
-    first = [path.read_bytes() for path in localize_file(trained, video, tmp_path / "out")]
-    second = [path.read_bytes() for path in localize_file(trained, video, tmp_path / "out")]
-    assert first == second
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not a video" * 50])
@@ -407,21 +336,6 @@ def test_outputs_that_cannot_be_written(trained, video, tmp_path):
     with pytest.raises(ColocamError, match="table must be csv or parquet, got xlsx"):
         localize_file(trained, video, tmp_path / "out", table="xlsx")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_failure_in_the_middle_leaves_nothing(trained, video, tmp_path, monkeypatch):
-    whole = FencedReader.frames
-
-    def fails_at_7(reader, choice):
-        for frame in whole(reader, choice):
-            if frame.index == 7:
-                raise ColocamError("the network share is gone")
-            yield frame
-
-    monkeypatch.setattr(FencedReader, "frames", fails_at_7)
-    with pytest.raises(ColocamError, match="the network share is gone"):
-        localize_file(trained, video, tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_masks_are_outlines_of_the_boxes_in_original_pixels(trained, video):
@@ -500,6 +414,8 @@ def test_presence_and_tags_are_checked(trained):
         Localizer.load(trained, tag="cta")
     with pytest.raises(ColocamError, match=r"^presence must be in 0–1, got 1\.5"):
         Localizer.load(trained, presence=1.5)
+    with pytest.raises(ColocamError, match="color_mean clips: did you mean 'clip'"):
+        Localizer.load(trained, color_mean="clips")
 
 
 def test_a_model_without_calibration_does_not_pretend_to_have_presences(broken, video):
@@ -509,39 +425,6 @@ def test_a_model_without_calibration_does_not_pretend_to_have_presences(broken, 
     assert {one.presence for one in Localizer.load(broken, smooth="online")(video)} == {None}
     with pytest.raises(ColocamError, match="presence cannot be used: this model has no calibration of presence"):
         Localizer.load(broken, presence=0.5)
-
-
-class Slow:
-    """A network that does not finish its first pass before it has the second."""
-
-    on_gpu = False
-
-    def __init__(self, passes):
-        self.network, self.rows = passes._network, 4
-        self.begun, self.second = 0, threading.Event()
-
-    def submit(self, images, ids):
-        number, self.begun = self.begun, self.begun + 1
-        if number == 1:
-            self.second.set()
-        future = Future()
-
-        def finish():
-            assert number or self.second.wait(60)
-            future.set_result(self.network.submit(images, ids).result())
-
-        threading.Thread(target=finish).start()
-        return future
-
-
-def test_the_network_has_a_batch_while_the_one_before_is_awaited(trained, video):
-    localizer = Localizer.load(trained)
-    want = [one.box for one in localizer(video)]
-    slow = Slow(localizer.network)
-    localizer.network = Passes(slow, localizer.shape)
-    for one, two in zip(localizer(video), want, strict=True):
-        np.testing.assert_allclose(one.box, two, atol=1e-4)
-    assert slow.begun == 5
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])
@@ -559,52 +442,16 @@ def test_maps_may_come_as_8_bit_levels(trained, video, smooth):
         np.testing.assert_array_equal(to_8bit(one.heatmap), to_8bit(two.heatmap))
 
 
-def test_heat_of_every_level():
-    levels = np.arange(256, dtype=np.uint8).reshape(1, 16, 16)
-    heat = heat_of(levels)
-    assert heat.dtype == np.float32
-    assert heat.max() == 1
-    np.testing.assert_array_equal(to_8bit(heat), levels)
-    assert heat_of(heat) is heat
-
-
-def completed_by_colour(trained, video, sequences):
-    """Maps of the network alone, completed by the colours of frames with the same number."""
-    network = Localizer.load(trained).network
-    pictures = np.stack([cv2.resize(f.image, (SIDE, SIDE), interpolation=cv2.INTER_AREA) for f in decode(video)])
-    maps = one_pass(network, pictures).maps.numpy()
-    return arrays_with_color_mean(pictures, maps, sequences(pictures))
-
-
-@pytest.mark.parametrize(
-    ("smooth", "color_mean"),
-    [("offline", "off"), ("none", "off"), ("online", "frame"), ("offline", "clip"), ("online", "clip")],
-)
-def test_maps_are_completed_by_colour_where_asked(trained, video, smooth, color_mean):
-    """By those of the other frames only where a look ahead is allowed."""
-    found = Localizer.load(trained, smooth=smooth, color_mean=color_mean, batch=20)(video)
-    heat = np.stack([one.heatmap for one in found])
-    if color_mean == "off":
-        want = np.stack([one.heatmap for one in Localizer.load(trained, smooth="none")(video)])
-    else:
-        together = color_mean == "clip" and smooth == "offline"
-        want = completed_by_colour(trained, video, lambda p: np.zeros(len(p), int) if together else np.arange(len(p)))
-    if smooth == "offline":  # heat-maps themselves are made steady then
-        assert np.abs(heat - want).mean() < 0.05
-    else:
-        np.testing.assert_allclose(heat, want, atol=1e-4)
-
-
-def test_the_model_says_whether_colours_complete_its_maps(broken, video):
+@pytest.mark.parametrize(("name", "on", "off"), [("color_mean", "frame", "off"), ("focus", True, False)])
+def test_the_model_says_how_its_maps_are_completed(broken, video, name, on, off):
     card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
-    (broken / "model.json").write_text(json.dumps({**card, "color_mean": "frame"}), encoding="utf-8")
-    own, told = (list(Localizer.load(broken, smooth="none", **asked)(video)) for asked in ({}, {"color_mean": "frame"}))
+    (broken / "model.json").write_text(json.dumps({**card, name: on}), encoding="utf-8")
+    own, told, plain = (
+        list(Localizer.load(broken, smooth="none", **asked)(video)) for asked in ({}, {name: on}, {name: off})
+    )
     for one, two in zip(own, told, strict=True):
         np.testing.assert_array_equal(one.heatmap, two.heatmap)
-    plain = list(Localizer.load(broken, smooth="none", color_mean="off")(video))
     assert max(np.abs(one.heatmap - two.heatmap).max() for one, two in zip(own, plain, strict=True)) > 1e-3
-    with pytest.raises(ColocamError, match="color_mean clips: did you mean 'clip'"):
-        Localizer.load(broken, color_mean="clips")
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])
@@ -628,17 +475,6 @@ def test_maps_are_focused_on_the_tag_or_on_what_the_shot_shows(trained, video, s
         assert np.abs(heat - want).mean() < 0.05
     else:
         np.testing.assert_allclose(heat, want, atol=1e-4)
-
-
-def test_the_model_says_whether_its_maps_are_focused(broken, video):
-    card = json.loads((broken / "model.json").read_text(encoding="utf-8"))
-    (broken / "model.json").write_text(json.dumps({**card, "focus": True}), encoding="utf-8")
-    own, told, plain = (
-        list(Localizer.load(broken, **asked)(video)) for asked in ({}, {"focus": True}, {"focus": False})
-    )
-    for one, two in zip(own, told, strict=True):
-        np.testing.assert_array_equal(one.heatmap, two.heatmap)
-    assert max(np.abs(one.heatmap - two.heatmap).max() for one, two in zip(own, plain, strict=True)) > 1e-3
 
 
 @pytest.mark.parametrize("refine", [False, True])

@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import onnx
@@ -13,11 +12,11 @@ import pytest
 
 from colocam.boxes import rle
 from colocam.errors import ColocamError
-from colocam.inference import Localizer, onnx_network
+from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.onnx_network import CARD, open_onnx
 from colocam.video.fence import decode
-from one_pass import ids_of, one_pass
+from one_pass import one_pass
 
 WITHOUT_TORCH = """
 import sys
@@ -116,36 +115,6 @@ def test_frames_that_share_memory_or_lie_apart(onnx_file):
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize(
-    ("asked", "passes", "threads"),
-    [("1", 1, 1), ("3", 2, 2), ("8", 2, 4), (None, 2, 1), ("", 2, 1), ("0", 2, 1), ("many", 2, 1)],
-)
-def test_passes_side_by_side_take_as_many_threads_as_they_may(onnx_file, monkeypatch, asked, passes, threads):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {4, 7}, raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if asked is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    onnx_network._side_by_side.cache_clear()
-    network, card = open_onnx(onnx_file)
-    together, runs = threading.Barrier(passes), network.session.run
-
-    class Session:
-        """It answers when so many passes are under way."""
-
-        def run(self, *asked):
-            together.wait(30)
-            return runs(*asked)
-
-    network.session, options = Session(), network.session.get_session_options()
-    images = np.zeros((2, card.size, card.size, 3), np.uint8)
-    for future in [network.submit([images], ids_of(images)) for _ in range(passes)]:
-        assert future.result().logits.shape == (2, len(card.tags))
-    assert onnx_network._side_by_side()._max_workers == passes
-    assert options.intra_op_num_threads == threads
-    onnx_network._side_by_side().shutdown()
-    onnx_network._side_by_side.cache_clear()
-
-
 def test_a_run_folder_may_be_called_so(trained, tmp_path):
     folder = tmp_path / "run.onnx"
     folder.mkdir()
@@ -235,11 +204,6 @@ def test_files_that_are_no_models_of_ours(colocam, onnx_file, video, tmp_path, d
     assert outcome.error.startswith("error: " + told.format(path=path))
     assert outcome.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-def test_no_such_file(tmp_path):
-    with pytest.raises(ColocamError, match=r"^no model at .*gone\.onnx: make it with 'colocam export-model RUN"):
-        Localizer.load(tmp_path / "gone.onnx")
 
 
 def test_it_runs_on_the_cpu_alone(onnx_file):

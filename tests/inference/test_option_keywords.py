@@ -3,15 +3,11 @@
 import subprocess
 import sys
 from dataclasses import fields
-from inspect import signature
 from pathlib import Path
-from typing import Unpack, get_type_hints
-
-import pytest
+from typing import get_type_hints
 
 from colocam.inference import localizer as module
 from colocam.inference import options
-from colocam.inference.localizer import Localizer
 from colocam.inference.options import OptionKeywords, Options
 
 CALLS = """
@@ -27,11 +23,6 @@ Localizer.load("run", masks="yes")
 def test_the_keywords_are_the_fields():
     assert get_type_hints(OptionKeywords) == get_type_hints(Options)
     assert list(OptionKeywords.__annotations__) == [field.name for field in fields(Options)]
-
-
-@pytest.mark.parametrize("function", [Localizer.load, Localizer.from_pretrained, Localizer.__init__])
-def test_they_are_typed(function):
-    assert signature(function).parameters["options"].annotation == Unpack[OptionKeywords]
 
 
 def test_a_type_checker_refuses_a_wrong_keyword(tmp_path):

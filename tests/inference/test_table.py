@@ -10,7 +10,6 @@ import pytest
 from pycocotools import mask as coco_mask
 
 from colocam.errors import ColocamError
-from colocam.labels import table as tables
 from colocam.labels.table import COLUMNS, LocalizationTable, read_table
 from colocam.types import Box, Localization
 
@@ -68,19 +67,6 @@ def test_tables_give_back_exactly_what_was_written(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_memory_is_bounded_and_order_kept(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr(tables, "_ROWS_AT_ONCE", 7)
-    path = tmp_path / f"boxes{suffix}"
-    waiting = []
-    with LocalizationTable(path) as table:
-        for one in rows(50):
-            table.write(one)
-            waiting.append(len(table._rows))
-    assert max(waiting) < 7
-    assert read(path) == expected(rows(50))
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_an_empty_video_gives_an_empty_table(tmp_path, suffix):
     path = tmp_path / f"boxes{suffix}"
     with LocalizationTable(path):
@@ -103,24 +89,6 @@ def test_numpy_numbers_and_broken_names_are_written(tmp_path, suffix):
     with LocalizationTable(path) as table:
         table.write(one)
     assert read(path) == [(3, 0.5, "caf\\udce9", 0.5, 1.0, 2.0, 3.0, 4.0, 0.25)]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_table_is_whole_or_not_there(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    path.write_text("the old one")
-
-    def interrupted():
-        with LocalizationTable(path) as table:
-            for one in rows(5):
-                table.write(one)
-            assert path.read_text() == "the old one"
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "the old one"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("name", ["boxes.xlsx", "boxes", "boxes.csv.gz"])

@@ -20,13 +20,13 @@ from colocam.errors import ColocamError
 from colocam.inference import label as label_module
 from colocam.inference import parts
 from colocam.inference.engine import Here, Model
-from colocam.inference.label import Execution, Limits, label_videos
+from colocam.inference.label import Execution, label_videos
 from colocam.inference.localize import Writing, localize_videos
 from colocam.inference.videos import Shard, Video
 from colocam.inference.worker import Worker
 from colocam.labels import Options, export
 from colocam.utils.digests import FileDigests
-from colocam.video.decoder_child import Limits as FenceLimits
+from colocam.video.decoder_child import Limits
 from colocam.video.fence import FencedReader, end_decoders
 from colocam.video.frame_choice import ALL
 from hostile_decoder import HOSTILE, make_hostile
@@ -210,11 +210,11 @@ def test_a_film_whose_decoder_fails_is_tried_again_and_set_aside(
     make_video(tmp_path / "films" / "hostile.mp4", images[::-1])
     make_hostile(tmp_path / "patch", HOSTILE[what])
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "patch"))
-    quick = FenceLimits(frame_seconds=0.5 if "hangs" in what else 30.0)
+    quick = Limits(frame_seconds=0.5 if "hangs" in what else 30.0)
     monkeypatch.setattr(parts, "FencedReader", partial(FencedReader, limits=quick))
     end_decoders()
     with pytest.raises(ColocamError, match="1 of 2 videos could not be labelled"):
-        label_videos(model, tmp_path / "films", labels, Execution(limits=Limits(retries=1)))
+        label_videos(model, tmp_path / "films", labels, Execution(retries=1))
     end_decoders()
     (failure,) = listed(labels, "failures")
     assert (failure["film"], failure["attempts"]) == ("hostile.mp4", 2)
@@ -320,7 +320,7 @@ def test_parts_are_equal_to_the_tables_of_localize_whatever_dies(model, make_fil
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        label_videos(model, films, labels, Execution(workers=2, limits=Limits(60.0, 5)))
+        label_videos(model, films, labels, Execution(workers=2, limit=60.0, retries=5))
     finally:
         ended.set()
         killer.join()

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -69,7 +70,7 @@ def test_a_range_that_is_damaged_is_labelled_again(model, film_of_shots, tmp_pat
     content = damaged.read_bytes()
     damaged.write_bytes(content[:60] + bytes([content[60] ^ 1]) + content[61:])
     with pytest.raises(LostError, match=re.escape(f"{damaged}: ")):  # only its checksum tells
-        result_of(attempt(task, worker))
+        result_of(attempt(partial(task, worker)))
     assert ranges_of(task(worker)) == again
 
 

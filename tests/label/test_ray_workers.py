@@ -9,7 +9,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model, do_all
-from colocam.inference.label import Execution, Limits, label_videos
+from colocam.inference.label import Execution, label_videos
 from colocam.inference.ray_workers import RayWorkers
 from stub_task import StubTask
 
@@ -29,7 +29,7 @@ def test_parts_are_those_of_one_machine(model, make_films, tmp_path, capfd):
     (films / "bad.mp4").write_bytes(b"no video")
     for name, ray in (("there", "local"), ("here", None)):
         with pytest.raises(ColocamError, match="1 of 6 videos could not be labelled"):
-            label_videos(model, films, tmp_path / name, Execution(workers=2, ray=ray, limits=Limits(60.0, 1)))
+            label_videos(model, films, tmp_path / name, Execution(workers=2, ray=ray, limit=60.0, retries=1))
     there, here = (
         {path.name: path.read_bytes() for path in (tmp_path / name / "parts").rglob("*.parquet")}
         for name in ("there", "here")

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from colocam.boxes import to_8bit
+from colocam.data.batches import spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import spread_samples
 from colocam.maps.mapper import Mapper, map_batches
 from colocam.maps.postprocess import with_color_mean
 from colocam.run import open_run

@@ -1,17 +1,14 @@
 """ResNets of our own are those of timm, and a stored model of the preset opens without timm."""
 
-import copy
 import subprocess
 import sys
 
 import pytest
 import timm
 import torch
-from torch import nn
 
 from colocam.config import Backbone
 from colocam.config.card import Card
-from colocam.inference.torch_network import TorchNetwork
 from colocam.models import Classifier, Encoder, LocalizerNet
 from colocam.models.model_file import Model, save_model
 from colocam.models.networks import build_with_timm
@@ -97,17 +94,3 @@ def test_a_stored_model_opens_without_timm(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("crop_head", [False, True])
-def test_small_frames_find_all_that_can_be_folded(crop_head):
-    backbone = Backbone(name="resnet26", pretrained=False, output_stride=32)
-    net = LocalizerNet(Classifier(backbone, 2, size=32), (8, 8, 8, 8), map_size=64, crop_head=crop_head)
-    network = TorchNetwork(copy.deepcopy(net), torch.device("cpu"), size=128)
-    assert not any(isinstance(module, nn.BatchNorm2d) for module in network.net.modules())
-    frames = torch.randint(256, (2, 3, 128, 128), dtype=torch.uint8)
-    with torch.no_grad():
-        expected = net.eval()(frames)
-        found = network.eager(frames, torch.zeros(2, 2, dtype=torch.int64))
-    torch.testing.assert_close(found[0], expected.class_logits, rtol=1e-3, atol=1e-4)
-    torch.testing.assert_close(found[1], expected.map_logits.softmax(1)[:, 1], rtol=1e-3, atol=1e-4)

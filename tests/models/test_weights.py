@@ -11,7 +11,6 @@ from timm.models.vision_transformer import VisionTransformer
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Encoder
-from colocam.models.timm_networks import match_names
 
 
 class Bomb:
@@ -152,16 +151,6 @@ def test_weights_of_torchvisions_names_fill_all_but_the_added_layers(name, tmp_p
     save_file({n: t for n, t in file.items() if n != first}, tmp_path / "w.safetensors")
     with pytest.raises(ColocamError, match=rf"lacks '{first}' and 0 more"), torch.device("meta"):
         Encoder(Backbone(name=name, weights=tmp_path / "w.safetensors"))
-
-
-def test_names_agree_up_to_wrappers_and_flattening():
-    assert match_names(["stages_0.conv.weight"], ["stages.0.conv.weight"]) == {
-        "stages_0.conv.weight": "stages.0.conv.weight"
-    }
-    assert match_names(["body.a_b.c"], ["module.a.b.c", "d"]) == {"body.a_b.c": "module.a.b.c"}
-    assert match_names(["a.b", "a_b"], ["a_b", "a.b"]) == {"a.b": "a.b", "a_b": "a_b"}  # the same name comes first
-    assert match_names(["a"], ["b"]) == {}
-    assert match_names(["layer1.0.weight"], ["layer10.weight", "layer1.00.weight"]) == {}
 
 
 def test_a_pickle_with_code_is_refused_and_not_run(backbone, tmp_path):

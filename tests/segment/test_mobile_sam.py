@@ -1,6 +1,9 @@
 """MobileSAM: the decoder against transformers' SAM, the tensors' names, batches, and files that are something else."""
 
+import copy
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from colocam.errors import ColocamError
-from colocam.segment import load_segmenter
+from colocam.segment import load_segmenter, sam
 from colocam.segment.sam import MobileSam, MobileSamNet, in_bfloat16, open_mobile_sam, renamed
 from colocam.segment.segmenter import MEAN, STD, Prompts
 
@@ -129,6 +132,44 @@ def test_a_frame_gives_the_same_bytes_in_any_batch():
         alone = segmenter.masks(segmenter.embed(images[one]), Prompts(asked.points[one], asked.labels[one]))
         assert torch.equal(alone.logits[0], together.logits[at])
         assert torch.equal(alone.quality[0], together.quality[at])
+
+
+class OneBuffer:
+    """Stands in for a recorded pass: its outputs have fixed addresses, and a device that takes its time fills them."""
+
+    def __init__(self, compute, rows, device):  # noqa: ARG002 - as Recorded
+        self._compute, self._outputs = compute, None
+
+    def __call__(self, tensors):
+        outputs = self._compute(tensors)
+        if self._outputs is None:
+            self._outputs = [part.clone() for part in outputs]
+        time.sleep(0.01)
+        for buffer, part in zip(self._outputs, outputs, strict=True):
+            buffer.copy_(part)
+        return self._outputs
+
+
+def test_threads_and_passes_that_share_a_recording_get_their_own_masks(monkeypatch):
+    """Prompts of two numbers in three threads, of which one has several passes."""
+    net, side = randomise(MobileSamNet()), 32
+    plain = MobileSam(copy.deepcopy(net), torch.device("cpu"), side=side)
+    monkeypatch.setattr(sam, "Recorded", OneBuffer)
+    shared = MobileSam(net, torch.device("cpu"), side=side)
+    asked = []
+    for seed, frames in enumerate((3, 1, 1)):
+        images = np.random.default_rng(seed).integers(0, 256, (frames, side, side, 3), np.uint8)
+        given = prompts(frames, seed)
+        asked.append((images, given if seed < 2 else Prompts(given.points[:, :2], given.labels[:, :2])))
+
+    def ask(segmenter, images, given):
+        return segmenter.masks(segmenter.embed(images), given)
+
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda one: ask(shared, *one), asked))
+    for one, masks in zip(asked, found, strict=True):
+        for part, expected in zip(masks, ask(plain, *one), strict=True):
+            torch.testing.assert_close(part, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_that_are_stored_in_bfloat16_change_nothing_under_autocast():

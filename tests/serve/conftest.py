@@ -1,7 +1,6 @@
 """A server in this process, and Chromium. The model needs no training: its box moves by a pixel a frame."""
 
 import itertools
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from colocam.serve.library import Library
 from colocam.serve.server import make_app
 from colocam.serve.store import EventStore, open_workspace
 from colocam.types import Box, Localization
-from served_page import CHROMIUM, PATIENCE, ServedPage, listening
+from served_page import CHROMIUM, PATIENCE, ServedPage, eventually, listening
 
 HOST = "127.0.0.1:8620"
 
@@ -109,10 +108,7 @@ def serving(
 
 
 def wait_until_done(library):
-    end = time.monotonic() + 120
-    while any(film.state not in {"ready", "failed"} for film in library.films()):
-        assert time.monotonic() < end, library.films()
-        time.sleep(0.01)
+    eventually(lambda: all(film.state in {"ready", "failed"} for film in library.films()))
 
 
 @pytest.fixture(name="serving", scope="session")

@@ -1,12 +1,13 @@
 """Carry a box on through a shot by the model's boxes, and correct by few keys, in Chromium."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from colocam.serve.marks import BOX, FOLLOWS, PREDICTED, objects_of
-from colocam.types import Box, Localization
+from colocam.types import Box
 from served_page import ServedPage, listening
 
 WIDTH, HEIGHT, COUNT, CUT = 128, 96, 60, 30
@@ -18,42 +19,32 @@ TRUE = np.concatenate([CENTRES - HALF, CENTRES + HALF], axis=1)
 """(60, 4) the object swings: no straight line between two frames says where it is."""
 
 
-class Displaced:
-    """Stands in for a Localizer: its box is beside the object, by shot; in some frames it is lost."""
+def displaced(moving_box):
+    """A model whose box is beside the object, by shot; in some frames it is lost."""
 
-    tags = ("cat", "dog")
-    card = type("Card", (), {"size": 32, "presence": None})
-    segmenter = None
+    class Displaced(moving_box):
+        card = SimpleNamespace(size=32, presence=None)
 
-    def without_segmenter(self):
-        return self
+        def stream(self, frames, **how):
+            for frame, found in super().stream(frames, **how):
+                dx, dy = (12, -3) if frame.index < CUT else (-11, 2)
+                box, track = Box(*(TRUE[frame.index] + np.array([dx, dy] * 2))), int(frame.index >= CUT)
+                if LOST.start <= frame.index < LOST.stop:
+                    box, track = Box(0, 0, 9, 9), 2
+                score = 0.1 if frame.index % 5 == 3 else 0.9
+                yield frame, replace(found, box=box, score=score, track=track, presence=None, margin=None, mask=None)
 
-    def stream(self, frames, **_):
-        for frame in frames:
-            dx, dy = (12, -3) if frame.index < CUT else (-11, 2)
-            x1, y1, x2, y2 = TRUE[frame.index] + np.array([dx, dy] * 2)
-            found = Localization(
-                frame=frame.index,
-                pts=frame.pts,
-                tag="cat",
-                probability=0.9,
-                box=Box(x1, y1, x2, y2),
-                score=0.1 if frame.index % 5 == 3 else 0.9,
-                raw_map=np.zeros((8, 8), np.float32),
-                track=int(frame.index >= CUT),
-            )
-            lost = LOST.start <= frame.index < LOST.stop
-            yield frame, replace(found, box=Box(0, 0, 9, 9), track=2) if lost else found
+    return Displaced
 
 
 @pytest.fixture
-def swinging(page, serving, make_video, tmp_path):
+def swinging(page, serving, moving_box, make_video, tmp_path):
     """The page and a video of two shots, whose object the model sees beside its place."""
     rng = np.random.default_rng(0)
     first, second = (rng.integers(0, 90, (HEIGHT, WIDTH, 3)) + shift for shift in (0, 150))
     images = [image.astype(np.uint8) for image in [first] * CUT + [second] * (COUNT - CUT)]
     film = make_video(tmp_path / "film.mp4", images)
-    with serving(tmp_path / "page", [film], model=Displaced) as server, listening(server) as address:
+    with serving(tmp_path / "page", [film], model=displaced(moving_box)) as server, listening(server) as address:
         opened = ServedPage(page, address, server.workspace.token)
         opened.library, opened.store, opened.known = server.library, server.store, server.library.films()[0]
         assert np.flatnonzero(opened.known.index.cuts).tolist() == [CUT]

@@ -120,7 +120,8 @@ def test_a_second_server_on_the_same_folder_is_refused(tmp_path):
     with open_workspace(tmp_path / "page") as first:
         with pytest.raises(ColocamError, match="in use by"), open_workspace(tmp_path / "page"):
             pass
-        first.remember(port=1234)
+        first.port = 1234
+        first.save()
     with open_workspace(tmp_path / "page") as second:
         assert (second.token, second.port) == (first.token, 1234)
 
@@ -147,7 +148,8 @@ def test_nobody_else_can_read_the_token_at_any_moment(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", watched)
     with open_workspace(tmp_path / "page") as workspace:
-        workspace.remember(port=1234)
+        workspace.port = 1234
+        workspace.save()
     assert modes == [0o600] * 4
     assert stat.S_IMODE((tmp_path / "page" / MARKER).stat().st_mode) == 0o600
 

@@ -2,7 +2,6 @@
 
 import queue
 import sys
-import time
 
 import pytest
 
@@ -11,6 +10,7 @@ from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, read_corrections
 from colocam.serve.lessons import Lessons
+from served_page import eventually
 
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]
 WRITES = """
@@ -29,10 +29,7 @@ def ignore(_path, _title):
 
 
 def wait(lessons):
-    end = time.monotonic() + 60
-    while lessons.status()["state"] == "learning":
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    eventually(lambda: lessons.status()["state"] != "learning")
     return lessons.status()
 
 

@@ -1,7 +1,5 @@
 """Several models on one film: layers of each, what changes between them, and which one is in use."""
 
-import time
-
 import cv2
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ from colocam.serve.corrected import corrected_rows
 from colocam.serve.marks import objects_of
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
+from served_page import eventually
 
 NONE = {"kind": "none", "start": 3, "stop": 4}
 
@@ -29,10 +28,7 @@ def two(serving, moving_box, make_video, tmp_path):
     with serving(folder, [film], load=lambda path: load[path.name](), beside=[other]) as server:
         server.film = server.library.films()[0].id
         server.other = server.library.beside[0].key
-        end = time.monotonic() + 60
-        while server.client.get("/api/models").json()["models"][1]["seen"] < 1:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        eventually(lambda: server.client.get("/api/models").json()["models"][1]["seen"] >= 1)
         yield server
 
 
@@ -109,10 +105,7 @@ def test_the_model_in_use_is_remembered(serving, moving_box, make_video, tmp_pat
         assert server.library.active.title == "other.onnx"
         film, first = server.library.films()[0], server.library.first.key
         assert first not in film.found  # nobody asked for the first model yet
-        end = time.monotonic() + 60
-        while "results" not in server.client.get(f"/api/films/{film.id}?model={first}").json():
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        eventually(lambda: "results" in server.client.get(f"/api/films/{film.id}?model={first}").json())
     with serving(tmp_path / "page") as server:  # it is gone
         assert server.library.active.title == "model.onnx"
 
@@ -126,10 +119,8 @@ def test_layercam_of_a_run_and_none_of_an_onnx_file(serving, stored_run, make_vi
         assert refused.status_code == 422
         assert "not an ONNX file" in refused.json()["error"]
         path = f"/api/films/{server.film}/cams?start=2&count=3&model={server.library.beside[0].key}"
-        end = time.monotonic() + 60
-        while (answer := server.client.get(path)).status_code == 404:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        eventually(lambda: server.client.get(path).status_code != 404)
+        answer = server.client.get(path)
     maps = np.frombuffer(answer.content, np.uint8).reshape(3, 64, 64)
     model = load_model(stored_run)
     with open_video(film, layout=FrameLayout(model.card.size)) as reader:

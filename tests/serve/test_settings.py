@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colocam.inference.localizer import Localizer
-from served_page import ServedPage, listening
+from served_page import ServedPage, eventually, listening
 
 NONE = {"kind": "none", "start": 3, "stop": 4}
 
@@ -72,6 +72,26 @@ def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
     assert three.tables() == 9
 
 
+def test_results_of_old_settings_are_forgotten_but_for_the_last_ones(three, wait_until_done):
+    film, own = three.ids[0], f"{three.ids[0]}.{three.library.active.key}"
+
+    def stored_with(threshold):
+        """Names of the files of the video, once all is localised with a threshold."""
+        three.client.post("/api/settings", json={"threshold": threshold})
+        wait_until_done(three.library)
+        assert [box[1] for box in boxes(three, film)] == [6 + 10 * (threshold or 0)] * 8
+        return {path.name for path in (three.workspace.root / "films").glob(f"{film}.*")}
+
+    first, second, third, fourth = (stored_with(value) for value in (None, 0.1, 0.2, 0.3))
+    assert first < second < third
+    assert third - fourth == {f"{own}.csv", f"{own}.maps", f"{own}.video.json"}
+    assert {len(third - second), len(fourth - third)} == {3}
+    assert stored_with(0.1) == fourth  # it was kept
+    again = stored_with(None)
+    assert fourth - again == second - first
+    assert first < again
+
+
 def test_the_segmenter_of_the_server_is_used_unless_it_is_switched_off(
     serving, make_video, square_video, stored_run, box_segmenter_files, tmp_path, wait_until_done
 ):
@@ -100,8 +120,7 @@ def test_classes_and_settings_are_remembered_and_not_computed_again(serving, mak
         key = server.library.films()[0].id
         server.client.post("/api/tags", json={"tags": {key: "dog"}})
         server.client.post("/api/settings", json={"threshold": 0.2})
-        while server.library.films()[0].state != "ready":
-            time.sleep(0.01)
+        eventually(lambda: server.library.films()[0].state == "ready")
 
     class Idle(moving_box):
         def stream(self, *_args, **_how):
@@ -177,10 +196,7 @@ def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(servi
         assert begun.wait(60)
         server.client.post("/api/tags", json={"tags": {film.id: "dog"}})
         assert ended.wait(60)
-        end = time.monotonic() + 60
-        while film.state != "ready":
-            assert time.monotonic() < end, film
-            time.sleep(0.01)
+        eventually(lambda: film.state == "ready")
         assert set(film.results.rows.tag) == {"dog"}
 
 

@@ -69,11 +69,6 @@ def test_without_a_tag_the_class_with_the_highest_peaks_of_the_shot_is_followed(
     assert after_a_cut[1] == presences(Presence(PLAIN, 0, 1), [(0.0, 1.0)])[0]
 
 
-def test_all_evidence_of_a_frame_that_stands_alone_counts():
-    (found,) = Presence(Calibration(2.0, -1.0), 0, 0, share=1.0).push(np.array([1.5]), cut=True)
-    assert found == pytest.approx(expit(2 * 1.5 - 1 + np.log(APPEAR / VANISH)))
-
-
 @settings(RELAXED, max_examples=60)
 @given(e=st.floats(-LIMIT, LIMIT), f=st.floats(0, 1))
 def test_the_odds_against_an_object_add_up(e, f):
@@ -94,14 +89,6 @@ def test_a_decoder_that_sees_nothing_outweighs_a_scene_of_the_class():
     assert min(found[:4]) > 0.9
     assert max(found[8:]) < 0.2
     assert min(presences(Presence(PLAIN, 16, 0), peaks)) > 0.9  # the classifier alone
-
-
-def test_neighbours_carry_over_a_doubtful_frame():
-    sure, doubtful, against = (5.0, 0.0, 0.0), (-0.5, 0.7, 0.0), (-5.0, 5.0, 0.0)
-    alone = presences(Presence(PLAIN, 0, 0), [doubtful])[0]
-    within = presences(Presence(PLAIN, 9, 0), [sure] * 4 + [doubtful] + [sure] * 4)[4]
-    among_empty = presences(Presence(PLAIN, 9, 0), [against] * 4 + [doubtful] + [against] * 4)[4]
-    assert among_empty < 0.5 < alone < within
 
 
 def test_a_classifier_beyond_doubt_gives_numbers():
@@ -133,14 +120,6 @@ def test_calibration_is_logistic_regression(seed, scale):
     slope, offset = calibrate(scale * peaks, scale * ground)
     wanted = platt(np.concatenate([peaks, ground]), np.arange(300) < 60)
     np.testing.assert_allclose((slope * scale, offset), wanted, atol=2e-4)
-
-
-def test_calibration_recovers_the_likelihood_ratio_of_two_gaussians():
-    """N(2, 2²) against N(−1, 2²): the log ratio is (3/4)·z − 3/8, however many there are of each."""
-    rng = np.random.default_rng(0)
-    slope, offset = calibrate(rng.normal(2, 2, 20000), rng.normal(-1, 2, 60000))
-    assert slope == pytest.approx(0.75, abs=0.02)
-    assert offset == pytest.approx(-0.375, abs=0.03)
 
 
 def test_separable_and_senseless_peaks_have_a_finite_calibration():

@@ -1,5 +1,7 @@
 """Several objects over frames that were made by hand: no model, no video."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
 from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation, single, steady
-from colocam.types import VideoFrame
+from colocam.types import ObjectMask, VideoFrame
 
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)
 PLAIN = Calibration(1.0, 0.0)
@@ -148,7 +150,7 @@ def scored(time, score, *boxes):
 def test_the_score_of_a_track_is_a_mean_over_time_that_nearer_frames_lead(ahead):
     away = {12, 13}
     observations = [
-        scored(t, 0.8 if t >= 10 else 0.2, LEFT, *([] if t in away else [moved(RIGHT, 0.5 * t)])) for t in range(25)
+        scored(t, 0.8 if t >= 10 else 0.5, LEFT, *([] if t in away else [moved(RIGHT, 0.5 * t)])) for t in range(25)
     ]
     scores = {}
     for one in steady(observations, ahead, Presence(PLAIN, ahead.path), instances=True):
@@ -157,10 +159,10 @@ def test_the_score_of_a_track_is_a_mean_over_time_that_nearer_frames_lead(ahead)
     own = scores[1]
     assert len(own) == 25  # the gap too
     assert (np.diff(own[:11]) >= -1e-12).all()
-    assert own[0] == pytest.approx(0.2)
+    assert own[0] == pytest.approx(0.5)
     assert own[24] == pytest.approx(0.8)
-    assert 0.2 < own[10] < 0.8
-    assert 0.2 < own[12] <= 0.8
+    assert 0.5 < own[10] < 0.8
+    assert 0.5 < own[12] <= 0.8
 
 
 def test_an_object_that_jumps_is_not_smeared_over_its_way():
@@ -184,3 +186,37 @@ def test_fast_objects_that_pass_each_other_keep_their_numbers(ahead):
     first = 0 if abs(found[0][0][0] - 10) < 1 else 1
     centres = [(objects[first][0] + objects[first][2]) / 2 for objects in found]
     assert (np.diff(centres) > 0).all()
+
+
+@BOTH
+def test_an_object_that_falls_apart_for_a_frame_keeps_its_number(ahead):
+    whole, upper, lower = (30, 10, 60, 80), (30, 10, 60, 45), (30, 50, 60, 80)
+    found = followed([observation(t, *([upper, lower] if t == 10 else [whole])) for t in range(20)], ahead)
+    assert all(0 in objects for objects in found)
+    assert all(set(objects) == {0} for objects in found[12 + GAP :])
+
+
+@BOTH
+def test_boxes_of_frames_without_the_object_are_left_out(ahead):
+    """The object leaves after 15 frames; then the map lights up here and there."""
+    rng = np.random.default_rng(2)
+    observations = []
+    for t in range(40):
+        one = scored(t, 0.0, LEFT if t < 15 else moved(LEFT, *rng.uniform(0, 60, 2)))
+        observations.append(replace(one, peaks=np.full(3, 6.0 if t < 15 else -6.0)))
+    found = followed(observations, ahead)
+    assert all(len(objects) == 1 for objects in found[:15])
+    assert not any(found[15 + GAP + 1 :])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("score", "masks", "shown"), [(0.5, False, True), (0.25, False, False), (0.25, True, True), (0.1, True, False)]
+)
+def test_a_track_far_below_the_best_one_is_no_object(ahead, score, masks, shown):
+    """Of the best score, 0.9, regions need 0.4 and masks 0.15."""
+    mask = ObjectMask(np.array(LEFT, float), np.ones((20, 20), bool), 0.9)
+    observations = [
+        replace(scored(t, score, LEFT, RIGHT), peaks=np.full(3, 6.0), masks=[mask] * 2 * masks) for t in range(20)
+    ]
+    assert [set(objects) for objects in followed(observations, ahead)] == [{0, 1} if shown else {0}] * 20

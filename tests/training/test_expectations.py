@@ -8,8 +8,7 @@ import torch
 
 from colocam.config import load_config
 from colocam.data.catalogue import Catalogue
-from colocam.training import expectations
-from colocam.training.expectations import Expected, few_videos, near_chance
+from colocam.training.train import few_videos, near_chance
 from colocam.training.validation import Validator
 from colocam.types import Clip
 
@@ -37,12 +36,6 @@ def test_classes_with_few_videos_are_named():
     assert "preset" not in few_videos(catalogue(owl=3, cat=12), PRETRAINED)
     many = few_videos(catalogue(**{f"tag{n}": 2 for n in range(8)}), CPU)
     assert "tag4 2 and 3 more)" in many
-
-
-def test_measured_points_are_quoted(monkeypatch):
-    monkeypatch.setattr(expectations, "CURVE", (Expected(2, 20.4, 41.0), Expected(5, 35.0, 60.6)))
-    assert "with 2, 41 % of the classes and 20 % of the boxes were right" in few_videos(catalogue(owl=3, cat=9), CPU)
-    assert "with 5, 61 % of the classes and 35 % of the boxes were right" in few_videos(catalogue(owl=4, cat=9), CPU)
 
 
 @pytest.mark.parametrize(("classes", "bound"), [(2, 0.625), (4, 0.4375), (10, 0.325)])

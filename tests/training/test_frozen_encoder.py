@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from colocam import Localizer
 from colocam.config import load_config
 from colocam.data.augment import whole
-from colocam.data.batches import BatchIndices
-from colocam.data.samples import Samples
+from colocam.data.batches import BatchIndices, Samples
 from colocam.errors import InterruptedRunError
 from colocam.evaluation.run_evaluation import evaluate
 from colocam.models import make_classifier

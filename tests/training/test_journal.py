@@ -2,11 +2,9 @@
 
 import json
 
-import pytest
 import torch
 
-from colocam.errors import ColocamError
-from colocam.training.journal import Journal
+from colocam.training.loop import Journal
 
 
 def lines(path):
@@ -34,9 +32,3 @@ def test_a_journal_that_someone_shortened_or_removed_grows_no_zeros(tmp_path):
     journal.add("p", "train", 0, 2)
     journal.flush()
     assert [line["step"] for line in lines(journal.path)] == [1, 2]
-
-
-def test_a_folder_that_refuses_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
-        Journal(tmp_path / "file" / "m.jsonl").flush()

@@ -9,9 +9,7 @@ import pytest
 import torch
 
 from colocam import evaluate
-from colocam.cams.cam_cache import CamStore
 from colocam.config.card import parse_card
-from colocam.data.batches import BatchIndices
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
@@ -20,7 +18,6 @@ from colocam.labels.imported import LeftOut
 from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
-from colocam.training.learning import decoder as learn_decoder
 from colocam.training.learning import frames as learn_frames
 from colocam.training.learning import lesson as learn_models
 from colocam.training.learning import lesson as module
@@ -144,15 +141,6 @@ def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_pat
     for step in steps:
         assert {"seeds", "projection"} <= step.keys()
         assert sparse & step.keys() == (sparse if rounds == 1 else set())
-
-
-def test_replayed_frames_have_the_labels_of_their_own_boxes():
-    stored = np.arange(5, dtype=np.uint8)[:, None, None] * np.ones((1, 112, 112), np.uint8)
-    store = CamStore(stored, [2, 3])
-    indices = BatchIndices(torch.tensor([0, 4, 3, 4]), torch.tensor([1, 0, 1, 2]), torch.arange(4))
-    found = learn_decoder._read_own(store, indices, first=3)  # clips 3 and 4 are the two of the store
-    assert found[:, 0, 0].tolist() == [0.5, 2.0, 1.0, 4.0]
-    assert torch.equal(learn_decoder._read_own(None, indices, first=3), torch.full((4, 112, 112), 0.5))
 
 
 def test_half_a_step_is_kept_where_the_whole_one_leads_too_far(trained, corrections, tmp_path, monkeypatch):
@@ -318,13 +306,13 @@ def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
     one = next(one for one in of_truth(trained, collection, "train") if one.kind == "box")
     other = next(tag for tag in open_run(trained).catalogue.tags if tag != one.tag)
     path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=other)])
-    replayed, refit = [], learn_models.refit_head
+    replayed, refit = [], learn_models.fit_heads
 
-    def watched(net, corrected, samples, *rest):
+    def watched(net, corrected, samples, *rest, **more):
         replayed.extend(clip.clip.name for clip, _ in samples.where())
-        return refit(net, corrected, samples, *rest)
+        return refit(net, corrected, samples, *rest, **more)
 
-    monkeypatch.setattr(learn_models, "refit_head", watched)
+    monkeypatch.setattr(learn_models, "fit_heads", watched)
     learn(trained, [path], tmp_path / "new", learning_without(*PARTS_BUT_HEAD))
     names = {clip.name for clip in open_run(trained).catalogue.of("train")}
     assert one.video in names

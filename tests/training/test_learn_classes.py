@@ -19,9 +19,8 @@ from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run
 from colocam.training.learning import frames as learn_frames
 from colocam.training.learning import lesson as module
-from colocam.training.learning.classes import LEAST_FRAMES, fitted_rows, grown_model
 from colocam.training.learning.frames import corrected_frames
-from colocam.training.learning.head import PENALTY, head_features
+from colocam.training.learning.heads import LEAST_FRAMES, PENALTY, fitted_rows, grown_model, head_features
 from colocam.training.learning.lesson import learn, learning_without
 from colocam.types import Box
 
@@ -110,10 +109,10 @@ def test_few_frames_of_a_new_class_serve_as_labels_only(trained, known, foxes, t
 def test_a_new_class_that_makes_others_wrong_is_not_kept(trained, known, foxes, tmp_path, monkeypatch, held_out):
     held_out("bus/train-0", "fox-0")  # more frames of the new class become right than others become wrong
 
-    def takes_all(net, first, *_):
-        net.classifier.head.bias[first:] = 1e3
+    def takes_all(net, *_, first_new):
+        net.classifier.head.bias[first_new:] = 1e3
 
-    monkeypatch.setattr(module, "fit_classes", takes_all)
+    monkeypatch.setattr(module, "fit_heads", takes_all)
     # The classes of the other videos are those that the model says, so each of them is right before.
     run, net = open_run(trained), load_model(trained).net
     frames = corrected_frames(run, known, LeftOut())

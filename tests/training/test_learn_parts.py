@@ -12,10 +12,8 @@ from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels import Correction
-from colocam.run import open_run
 from colocam.temporal.presence import Calibration
 from colocam.training.learning import decoder as learn_decoder
-from colocam.training.learning import lesson as learn_models
 from colocam.training.learning.card import (
     GRID,
     PRESENCE_PRIOR,
@@ -26,7 +24,6 @@ from colocam.training.learning.card import (
 )
 from colocam.training.learning.decoder import box_seeds, dense_labels
 from colocam.training.learning.frames import History, _is_key, held_out_videos
-from colocam.training.learning.lesson import PARTS, Learning, learning_without, some_frames
 from colocam.training.seeds import seed_noise
 from colocam.types import Box
 
@@ -181,28 +178,6 @@ def test_a_fifth_of_the_videos_is_held_out_for_good(videos, more):
     again = held_out_videos(sorted(videos | more), history)
     assert held <= again
     assert not again & history.learnt
-
-
-def test_parts_are_switched_off_by_name():
-    assert learning_without() == Learning()
-    assert learning_without("seeds", "replay", steps=7) == Learning(seeds=False, replay=False, steps=7)
-    assert set(PARTS) == {"threshold", "per_class", "presence", "head", "seeds", "projection", "replay"}
-    with pytest.raises(Exception, match="without must be a part, got 'seed': did you mean 'seeds'"):
-        learning_without("seed")
-
-
-def test_few_frames_of_many_clips_get_own_labels(trained, monkeypatch):
-    clips = {clip.clip.name: clip for clip in open_run(trained).clips("train")}
-    every = some_frames(list(clips.values()), seed=1)
-    names = [clip.clip.name for clip in every]
-    assert set(names) == clips.keys()
-    assert names != [clip.clip.name for clip in some_frames(list(clips.values()), seed=2)]
-    few = some_frames(list(clips.values()), seed=1, most=len(every[0]) + 1)
-    assert [clip.clip.name for clip in few] == names[:2]
-    monkeypatch.setattr(learn_models, "OWN_OF_A_CLIP", 2)
-    for short in some_frames(list(clips.values()), seed=0):
-        assert len(short) == 2 < len(clips[short.clip.name])
-        assert np.array_equal(short.frames, clips[short.clip.name].frames[:2])
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,9 @@ from torch import nn
 
 from colocam.config import Optimisation
 from colocam.data.batches import plan_frames
-from colocam.errors import ColocamError, InterruptedRunError
-from colocam.training import journal as skipped
+from colocam.errors import ColocamError
 from colocam.training import loop
-from colocam.training.journal import Journal
-from colocam.training.loop import Task, Validation, fit
-from colocam.utils import progress as interrupt
+from colocam.training.loop import Journal, Task, Validation, fit
 from colocam.utils.tensors import generator, load_checkpoint
 
 EPOCHS, STEPS = 3, 4
@@ -73,11 +70,6 @@ def uninterrupted(request, tmp_path_factory):
     return SimpleNamespace(folder=folder, broken=request.param, task=task)
 
 
-def stop_after(monkeypatch, step):
-    """As Ctrl-C in the middle of ``step`` does."""
-    return lambda now: now == step and monkeypatch.setattr(interrupt, "_requested", True)
-
-
 def test_a_run_leaves_its_checkpoints_and_every_line(uninterrupted):
     found = lines(uninterrupted.folder)
     training = [line for line in found if line["event"] == "train"]
@@ -94,18 +86,6 @@ def test_a_run_leaves_its_checkpoints_and_every_line(uninterrupted):
     assert state["journal"] == (uninterrupted.folder / "metrics.jsonl").stat().st_size
     for name, tensor in uninterrupted.task.module.state_dict().items():
         assert torch.equal(tensors[f"weights.{name}"], tensor)
-
-
-@pytest.mark.parametrize("step", range(EPOCHS * STEPS))
-def test_stopped_after_any_step_it_ends_the_same(uninterrupted, tmp_path, monkeypatch, step):
-    folder = tmp_path / "cut"
-    folder.mkdir()
-    with pytest.raises(InterruptedRunError, match=f"stopped in tiny after step {step + 1}"):
-        train(folder, broken=uninterrupted.broken, on_step=stop_after(monkeypatch, step))
-    assert load_checkpoint(folder / "tiny", "last")[1]["step"] == step + 1
-    monkeypatch.setattr(interrupt, "_requested", False)
-    train(folder, broken=uninterrupted.broken)
-    assert contents(folder) == contents(uninterrupted.folder)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 1e9], ids=["saved each step", "saved each epoch"])
@@ -151,26 +131,6 @@ def test_a_crash_while_saving_ends_the_same(uninterrupted, tmp_path, monkeypatch
     assert crashed or call > EPOCHS + 1
     train(folder, broken=uninterrupted.broken)
     assert contents(folder) == contents(uninterrupted.folder)
-
-
-def test_two_phases_share_a_journal_and_the_second_resumes(tmp_path, monkeypatch):
-    def both(folder, on_step=lambda _: None):
-        journal = Journal(folder / "metrics.jsonl")
-        fit(make_task(phase="one"), folder / "one", journal)
-        fit(make_task(phase="two", on_step=on_step), folder / "two", journal)
-
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    whole.mkdir()
-    cut.mkdir()
-    both(whole)
-    for step in (1, 6):
-        with pytest.raises(InterruptedRunError, match="stopped in two"):
-            both(cut, stop_after(monkeypatch, step))
-        monkeypatch.setattr(interrupt, "_requested", False)
-    both(cut)
-    assert contents(cut) == contents(whole)
-    both(cut)  # nothing left to do
-    assert contents(cut) == contents(whole)
 
 
 def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
@@ -252,7 +212,7 @@ def test_more_than_half_of_an_epoch_stops_the_run_with_advice(tmp_path, monkeypa
 @pytest.mark.parametrize(("broken", "stops"), [(range(3, 5), False), (range(3, 6), True), ((2, 3, 5, 6), False)])
 def test_many_in_a_row_stop_the_run_and_as_many_apart_do_not(tmp_path, monkeypatch, broken, stops):
     """Three in a row are too many here; the epoch has eight steps, so that half of them is not reached."""
-    monkeypatch.setattr(skipped, "MOST_IN_A_ROW", 2)
+    monkeypatch.setattr(loop, "MOST_IN_A_ROW", 2)
     task = make_task(broken=set(broken), epochs=1)
     longer = replace(task, plan=lambda epoch: [*task.plan(epoch), *task.plan(epoch + 1)])
     journal = Journal(tmp_path / "metrics.jsonl")

@@ -8,14 +8,11 @@ import pytest
 import torch
 
 from colocam import evaluate, load_config, train
-from colocam.cams.cam_cache import CamStore
-from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.run import open_run
 from colocam.training import rounds as module
 from colocam.training import validation
 from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, best_model, box_labels
-from colocam.training.seeds import sure_labels
 
 
 def test_labels_are_background_outside_the_box_and_foreground_in_its_core():
@@ -30,18 +27,6 @@ def test_labels_are_background_outside_the_box_and_foreground_in_its_core():
             core = maps[frame, y, x] > CORE * maps[frame].max()
             assert labels[frame, y, x] == ((FOREGROUND if core else UNKNOWN) if inside else 0)
     assert (labels[2] == UNKNOWN).all()
-
-
-def test_labels_of_the_step_keep_only_what_is_sure():
-    masks = torch.tensor([[[0.0, 0.2, 0.3, UNKNOWN / 255, 0.7, 0.8, 1.0]]])
-    assert sure_labels(masks).tolist() == [[[0, 0, 255, 255, 255, 1, 1]]]
-
-
-def test_the_store_scales_its_values():
-    levels = np.array([0, UNKNOWN, FOREGROUND], np.uint8).reshape(3, 1, 1)
-    store = CamStore(levels, [1, 2], scale=1 / 255)
-    indices = BatchIndices(torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1]), torch.zeros(3, dtype=torch.int64))
-    np.testing.assert_allclose(store.read(indices).flatten(), [0, UNKNOWN / 255, 1], rtol=1e-6)
 
 
 def test_labels_that_are_begun_again_count_as_not_done(tmp_path, monkeypatch):

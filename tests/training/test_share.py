@@ -7,7 +7,6 @@ import pytest
 from colocam.config import load_config
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.training import stage1 as share
 from colocam.training import train
 
 
@@ -40,7 +39,7 @@ def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
         def refuse(*_):
             raise OSError("no links here")
 
-        monkeypatch.setattr(share.os, "link", refuse)
+        monkeypatch.setattr("colocam.utils.files.os.link", refuse)
     monkeypatch.setattr("colocam.cams.cam_cache.spread_samples", None)  # CAMs are not computed again
     before = {path: path.read_bytes() for path in (stage1 / "classifier").iterdir()}
     config = load_config(overrides=[*tiny, "methods=[colocam, fcam]"])

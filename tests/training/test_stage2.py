@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from colocam.config import load_config
-from colocam.data.samples import spread_samples
+from colocam.data.batches import spread_samples
 from colocam.models import Classifier
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator

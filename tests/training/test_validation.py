@@ -14,8 +14,8 @@ from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import extract, full_size
 from colocam.config import load_config
 from colocam.config.schema import Frames
+from colocam.data.batches import spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.data.samples import spread_samples
 from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate
@@ -208,12 +208,6 @@ def test_the_background_is_what_lies_away_from_the_object():
         assert np.isnan(found) if by_hand is None else found == by_hand
     assert background[0] < 6
     assert peaks[0] > 35
-
-
-def test_a_constant_map_has_no_background():
-    peaks, background = background_peaks(torch.full((2, 5, 5), 3.0))
-    assert peaks.tolist() == [3, 3]
-    assert background.isnan().all()
 
 
 def test_presence_is_calibrated_on_peaks_against_the_background_of_the_same_frames(net, samples, frames):

@@ -3,7 +3,7 @@ import pytest
 from onnx import TensorProto, helper, save
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 
-from colocam.utils.onnx_session import open_session
+from colocam.utils.device import open_session
 
 
 def test_the_allocator_of_onnxruntime_prints_nothing(tmp_path, capfd):

@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,9 +13,14 @@ from colocam.video.fence import probe, probe_source
 from colocam.video.reader import VideoInfo
 
 
+def read(info, count):
+    """A video that was read to its end."""
+    return SimpleNamespace(info=info, count=count, ended=True, pictures=())
+
+
 def test_a_description_comes_back(tmp_path):
     for info in (VideoInfo(97, 71, Fraction(30000, 1001), 12.5), VideoInfo(97, 71, None, None)):
-        source = describe(tmp_path / "ein Film 猫.mp4", info, 300)
+        source = describe(tmp_path / "ein Film 猫.mp4", read(info, 300))
         path = write_source(tmp_path / "table.csv", source)
         assert path == source_path(tmp_path / "table.parquet") == tmp_path / "table.video.json"
         assert read_source(tmp_path / "table.parquet") == source
@@ -24,7 +30,7 @@ def test_a_description_comes_back(tmp_path):
 
 def test_paths_are_absolute_and_names_utf8(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    source = describe(Path("caf\udce9.mp4"), VideoInfo(2, 2, None, None), 1)
+    source = describe(Path("caf\udce9.mp4"), read(VideoInfo(2, 2, None, None), 1))
     assert source.path == tmp_path / "caf\udce9.mp4"
     assert source.file == "caf\\udce9.mp4"
     card = json.loads(write_source(Path("a.csv"), source).read_text(encoding="utf-8"))

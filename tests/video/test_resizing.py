@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.video import resizing
-from colocam.video.resizing import resize_into
+from colocam.video import frame_ring
+from colocam.video.frame_ring import resize_into
 
 SIDES = st.tuples(st.integers(1, 40), st.integers(0, 90)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 APART = 0 if platform.machine() in {"x86_64", "AMD64"} else 1
@@ -69,7 +69,7 @@ def test_sizes_of_videos_also_of_images_that_lie_apart_in_memory(height, width):
 
 
 def test_without_the_module_in_c_opencv_resizes(monkeypatch):
-    monkeypatch.setattr(resizing, "kernels", None)
+    monkeypatch.setattr(frame_ring, "kernels", None)
     image = np.random.default_rng(0).integers(0, 256, (50, 70, 3), np.uint8)
     found = np.empty((32, 32, 3), np.uint8)
     resize_into(image, found)

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from colocam.cams import CamSource
-from colocam.data.batches import BatchIndices
+from colocam.data.batches import BatchIndices, spread_samples
 from colocam.data.frame_cache import CachedClip
-from colocam.data.samples import spread_samples
 from colocam.models.cam_formulas import min_max
 from colocam.utils.files import read_array, write_array, write_json
 from colocam.utils.progress import progress, raise_if_stopped

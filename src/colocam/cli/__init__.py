@@ -3,16 +3,17 @@
 torch is imported inside the commands, so that ``colocam --help`` is fast.
 """
 
+import atexit
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from colocam.cli.command import Command, LongCommand
 from colocam.cli.exchange_commands import FormatsCommand, export, export_model, import_, learn
-from colocam.cli.look_commands import evaluate, report, review, score, tensorboard
-from colocam.cli.measure_commands import bench, study
+from colocam.cli.measure_commands import bench, evaluate, report, review, score, study, tensorboard
+from colocam.cli.shared_options import Command, LongCommand
 from colocam.cli.train_commands import config_app, demo, index_app, train
 from colocam.cli.video_commands import label, localize, serve
 from colocam.errors import ColocamError, InterruptedRunError
@@ -58,6 +59,26 @@ def options(
     lists_names = context.invoked_subcommand in {"export", "import", "index"}
     if lists_names or "--help" not in sys.argv:  # no other help waits for torch because an extension imports it
         load_extensions()
+
+
+def run() -> None:
+    """The program ``colocam``: :func:`main`, after which Python does not take torch apart, for a second."""
+    code: list[int] = []
+    atexit.register(_end, code)  # as the first, it is called as the last
+    try:
+        main()
+        code.append(0)
+    except SystemExit as stop:
+        if isinstance(stop.code, int):
+            code.append(stop.code)
+        raise
+
+
+def _end(code: list[int]) -> None:
+    if code and "torch" in sys.modules:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code[0])
 
 
 def main() -> None:

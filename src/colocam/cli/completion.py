@@ -1,6 +1,7 @@
 """Values that the shell offers for options after Tab. Nothing here imports torch: an answer must come at once."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,34 +10,27 @@ from typer import Context
 from colocam.errors import ColocamError
 from colocam.utils.extensions import REGISTRIES, load_light_extensions
 
-Values = Callable[[Context, str], list[str | tuple[str, str]]]
-"""Takes the context and what is typed so far; gives values, with their titles where they have any."""
 
-
-def one_of(*names: str) -> Values:
+def one_of(*names: str) -> Callable[[], list[str]]:
     """Offer fixed values."""
-
-    def values(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001 - typer's signature
-        return list(names)
-
-    return values
+    return lambda: list(names)
 
 
-def presets(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001 - typer's signature
+def presets() -> list[str]:
     """Offer the shipped presets."""
     from colocam.config.loading import preset_names
 
     return list(preset_names())
 
 
-def ready_models(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def ready_models() -> list[str]:
     """Offer the ready models of this installation; the shell offers files where none fits."""
     from colocam.inference.ready_models import ready_models as installed
 
     return list(installed())
 
 
-def written_formats(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def written_formats() -> list[tuple[str, str]]:
     """Offer the label formats that ``export`` writes."""
     from colocam.labels import writable
 
@@ -44,7 +38,7 @@ def written_formats(ctx: Context, incomplete: str) -> list[str | tuple[str, str]
     return _titled(writable())
 
 
-def read_formats(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def read_formats() -> list[tuple[str, str]]:
     """Offer the label formats that ``import`` reads."""
     from colocam.labels import readable
 
@@ -52,14 +46,14 @@ def read_formats(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]: 
     return _titled(readable())
 
 
-def color_means(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def color_means() -> list[str]:
     """Offer the ways to complete maps by colour."""
     from colocam.config import COLOR_MEANS
 
     return list(COLOR_MEANS)
 
 
-def choosers(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def choosers() -> list[str]:
     """Offer the rules that choose a box."""
     from colocam.config.schema import CHOOSERS
 
@@ -67,7 +61,7 @@ def choosers(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # n
     return list(dict.fromkeys((*CHOOSERS, *REGISTRIES.get("colocam.boxes.CHOOSERS", ()))))
 
 
-def cams(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def cams(incomplete: str) -> list[str]:
     """Offer CAM methods, also after a comma: ``cam,lay`` becomes ``cam,layercam``."""
     from colocam.config.schema import CAMS
 
@@ -75,21 +69,17 @@ def cams(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa:
     listed = before.split(",")
     load_light_extensions()
     names = dict.fromkeys((*CAMS, *REGISTRIES.get("colocam.cams.CAMS", ())))
-    further: list[str | tuple[str, str]] = [f"{before}{comma}{name}" for name in names if name not in listed]
+    further = [f"{before}{comma}{name}" for name in names if name not in listed]
     return further if comma else [*further, "all"]
 
 
-def tags(ctx: Context, incomplete: str) -> list[str | tuple[str, str]]:  # noqa: ARG001
+def tags(ctx: Context) -> list[str]:
     """Offer the tags of the run that the command line names."""
-    from colocam.config.card import parse_card
+    from colocam.config.card import read_card
 
     for folder in _named(ctx):
-        path = folder / "model.json"
-        try:
-            if path.is_file():
-                return list(parse_card(path.read_text(encoding="utf-8", errors="replace"), str(path)).tags)
-        except (ColocamError, OSError):  # the command itself will say what is wrong
-            continue
+        with suppress(ColocamError, OSError):  # the command itself will say what is wrong
+            return list(read_card(folder).tags)
     return []
 
 
@@ -101,5 +91,5 @@ def _named(ctx: Context) -> Iterator[Path]:
                 yield Path(one).expanduser()
 
 
-def _titled(registry: Mapping[str, Any]) -> list[str | tuple[str, str]]:
+def _titled(registry: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, str(entry.title)) for name, entry in registry.items()]

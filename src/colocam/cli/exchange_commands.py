@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from colocam.cli import completion
-from colocam.cli.command import Command
-from colocam.cli.shared_options import Device
+from colocam.cli.shared_options import Command, Device
 from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
 
@@ -110,27 +109,17 @@ def import_(
 
     With --tables, frames whose boxes are those of the table are 'accepted', frames whose boxes were removed are 'none'.
     """
+    from colocam.config.card import read_card
     from colocam.errors import ColocamError
     from colocam.labels import import_labels, write_corrections
 
-    classes = () if run is None else _tags(run)
+    classes = () if run is None else read_card(run).tags
     found = import_labels(source, from_, tables=tables or [], classes=classes, tolerance=tolerance, checked=checked)
     for line in found.left_out.lines():
         say(line)
     if not found.corrections:
         raise ColocamError(f"{source}: no label belongs to a frame of the tables, so there is nothing to write")
     say(f"wrote {write_corrections(out, found.corrections)}: {found.summary()}")
-
-
-def _tags(run: Path) -> tuple[str, ...]:
-    """The tags of a trained run."""
-    from colocam.config.card import parse_card
-    from colocam.errors import ColocamError
-
-    path = run / "model.json"
-    if not path.is_file():
-        raise ColocamError(f"no trained model in {run} (model.json is missing): finish 'colocam train' first")
-    return parse_card(path.read_text(encoding="utf-8", errors="replace"), str(path)).tags
 
 
 def learn(

@@ -1,22 +1,180 @@
-"""Benchmarks, and the studies of the paper: both are in the folder ``lab`` of a clone, and in no wheel."""
+"""Evaluate, report, review, curves for TensorBoard; benchmarks and studies, which are in a clone and in no wheel."""
 
 import sys
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from colocam.cli import completion
-from colocam.cli.shared_options import Boxes, ConfigFile, Device, Overrides, Preset
+from colocam.cli.shared_options import (
+    Boxes,
+    ConfigFile,
+    Device,
+    ModelOptions,
+    Overrides,
+    Preset,
+    split_of,
+    with_options,
+)
 from colocam.errors import ColocamError, suggest
+from colocam.types import SPLITS
 from colocam.utils.progress import say
 
 BENCHMARKS = ("affinity", "boxes", "cam", "inference", "train")
 CLONE = Path(__file__).resolve().parents[3]
 """The repository, where this package lies in its folder ``src``."""
+
+
+@with_options("smooth", "color_mean", "focus", "motion", "chooser", "refine", "device")
+def evaluate(
+    runs: Annotated[list[Path], Argument(help="Run folders; for several, the mean ± std is printed.")],
+    boxes: Boxes = None,
+    dense: Annotated[
+        Path | None, Option(help="Whole shots with true boxes: a table of frames with boxes, or an index folder.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        Option(
+            help="Which videos: train, val or test. Default: test, with --dense all but train.",
+            autocompletion=completion.one_of(*SPLITS),
+        ),
+    ] = None,
+    cams: Annotated[
+        str | None,
+        Option(
+            help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds.",
+            autocompletion=completion.cams,
+        ),
+    ] = None,
+    *,
+    options: ModelOptions,
+) -> None:
+    """Evaluate runs on frames with true boxes.
+
+    With --boxes, prints CorLoc under each protocol and writes RUN/evaluation.json.
+
+    With --dense, runs from file to box with smoothing, without and with the tag, and writes RUN/dense.json.
+
+    With --refine, the boxes of a segmenter are evaluated too, in tables of their own, and RUN/dense-refined.json.
+
+    For boxes or maps of another program, use 'colocam score'.
+    """
+    if boxes is None and dense is None:
+        raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
+    chosen = None if split is None else split_of(split)
+    asked: dict[str, Any] = {name: getattr(options, name) for name in ("color_mean", "focus", "chooser", "device")}
+    if boxes is not None:
+        from colocam.cams import classifier_cams
+        from colocam.evaluation.run_evaluation import evaluate as evaluate_run
+        from colocam.report.evaluation_tables import print_evaluations
+
+        named = None if cams is None else [name.strip() for name in cams.split(",")]
+        named = classifier_cams() if cams == "all" else named
+        asked_here = {"split": chosen or "test", "cams": named, "refine": options.refine, **asked}
+        print_evaluations([evaluate_run(run, boxes, **asked_here) for run in runs])
+    if dense is not None:
+        from colocam.evaluation.dense import evaluate_dense
+        from colocam.report.evaluation_tables import print_dense
+
+        for segmenter in dict.fromkeys((None, options.refine)):
+            asked_here = {"split": chosen, "smooth": options.smooth, "motion": options.motion, "refine": segmenter}
+            asked_here |= asked
+            print_dense([evaluate_dense(run, dense, **asked_here) for run in runs])
+
+
+def score(
+    predictions: Annotated[
+        Path, Argument(help="Table of boxes (clip, frame, x1, y1, x2, y2), or folder of maps <clip>/<frame>.png.")
+    ],
+    boxes: Annotated[Path, Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")],
+    split: Annotated[
+        str,
+        Option(help="Which videos to evaluate on: train, val or test.", autocompletion=completion.one_of(*SPLITS)),
+    ] = "test",
+    manifest: Annotated[
+        Path | None, Option(help="Manifest with the tags of the clips, unless the table of true boxes has them.")
+    ] = None,
+    size: Annotated[int | None, Option(help="Compare boxes in SIZE × SIZE pixels (published: 224).", min=1)] = None,
+    masks: Annotated[Path | None, Option(help="Folder of true masks, for the PxAP of maps.")] = None,
+    json: Annotated[Path | None, Option(help="Also write the result to this JSON file.")] = None,
+) -> None:
+    """Evaluate predicted boxes or maps of any program.
+
+    Prints CorLoc, MaxBoxAcc and, where masks are given, PxAP. A frame without a prediction counts as wrong.
+    """
+    from colocam.evaluation.prediction_evaluation import evaluate_predictions
+    from colocam.report.evaluation_tables import print_predictions
+    from colocam.utils.files import refuse_replacing, write_json
+
+    if json is not None:
+        refuse_replacing(json, b'"max_box_acc": ', "result of 'colocam score'")
+    result = evaluate_predictions(predictions, boxes, manifest=manifest, split=split_of(split), size=size, masks=masks)
+    print_predictions(result)
+    if json is not None:
+        write_json(json, result.to_json())
+
+
+def review(
+    sources: Annotated[
+        list[Path], Argument(help="Tables of 'colocam localize', or folders of them; or one run folder.")
+    ],
+    out: Annotated[Path | None, Option("--out", "-o", help="CSV file. Default: review.csv or RUN/review.csv.")] = None,
+    share: Annotated[float, Option(help="Share of the frames to list.")] = 0.05,
+    apart: Annotated[
+        float, Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
+    ] = 0.5,
+    split: Annotated[
+        str, Option(help="Which videos of a run: train, val or test.", autocompletion=completion.one_of(*SPLITS))
+    ] = "test",
+    purpose: Annotated[
+        str,
+        Option(
+            "--for",
+            help="errors: probably wrong frames; learning: frames to correct, of all videos.",
+            autocompletion=completion.one_of("errors", "learning"),
+        ),
+    ] = "errors",
+    device: Device = None,
+) -> None:
+    """List the frames whose boxes are most doubtful, with the reason; or, for learning, frames of all videos.
+
+    For a run folder the images are also stored, for its report.
+    """
+    from colocam.labels import review_tables
+
+    if not any((source / "config.yaml").is_file() for source in sources):
+        say(f"wrote {review_tables(sources, out or Path('review.csv'), share=share, apart=apart, purpose=purpose)}")
+        return
+    from colocam.report.run_review import review_run
+
+    chosen = split_of(split)
+    if len(sources) > 1:
+        raise ColocamError("give either tables or one run folder")
+    queue = review_run(sources[0], out, split=chosen, share=share, apart=apart, purpose=purpose, device=device)
+    say(f"wrote {queue}; next: colocam report {sources[0]}")
+
+
+def report(run: Annotated[Path, Argument(help="Run folder.")]) -> None:
+    """Write RUN/report/index.html: results, examples and training curves."""
+    from colocam.report import write_report
+
+    say(f"wrote {write_report(run)}")
+
+
+def tensorboard(
+    run: Annotated[Path, Argument(help="Run folder, finished or not.")],
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Folder for the event files. Default: RUN/tensorboard.")
+    ] = None,
+) -> None:
+    """Write the training curves of RUN/metrics.jsonl as event files of TensorBoard."""
+    from colocam.evaluation.result import write_events
+
+    say(f"wrote {(folder := write_events(run, out))}; now: tensorboard --logdir {folder}")
 
 
 def _from_laboratory(module: str) -> ModuleType:

@@ -1,17 +1,23 @@
-"""Options that several commands share."""
+"""What commands share: options, errors that name options as they are typed, and an early line of long commands."""
 
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
+from typer.core import TyperCommand
 
 from colocam.cli import completion
-from colocam.errors import ArgumentError
+from colocam.errors import ArgumentError, ColocamError
 from colocam.types import SPLITS, Split
+from colocam.utils.device import is_first
+from colocam.utils.progress import say
 
 if TYPE_CHECKING:
     from colocam.video.frame_choice import FrameChoice
@@ -38,6 +44,8 @@ ConfigFile = Annotated[Path | None, Option("--config", help="YAML file that chan
 Overrides = Annotated[list[str] | None, Option("--set", help="Change one key, e.g. --set localizer.epochs=20.")]
 Frames = Annotated[Path | None, Option(help="Folder of the frame cache, which runs may share.")]
 
+SECONDS_TO_FIRST_LINE = 1.0
+"""Importing torch and reading a model take longer than this; the work then reports its own progress."""
 CHOICE = frozenset({"every", "fps", "start", "end", "frames"})
 """Options that choose frames."""
 
@@ -151,3 +159,38 @@ def split_of(text: str) -> Split:
         if split == text:
             return split
     raise ArgumentError("split", f"must be one of {', '.join(SPLITS)}, got {text}")
+
+
+class Command(TyperCommand):
+    """Spell arguments in errors of the library as options of this command.
+
+    ``presence must be in 0–1, got 2`` becomes ``--presence must be in 0–1, got 2``. Further arguments in an error
+    stand between backticks: ``name the video with `videos```.
+    """
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except ColocamError as error:
+            long = {str(one.name): [name for name in one.opts if name.startswith("--")] for one in self.params}
+            first = error.argument if isinstance(error, ArgumentError) else r"\w+(?= must )"
+            error.args = (
+                re.sub(rf"^{first}|`\w+`", lambda match: (long.get(match[0].strip("`")) or [match[0]])[0], str(error)),
+            )
+            raise
+
+
+class LongCommand(Command):
+    """Print a line while the libraries are imported, unless the command is over before."""
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command."""
+        first = Timer(SECONDS_TO_FIRST_LINE, say, [f"{self.name}: loading"])
+        first.daemon = True
+        if "torch" not in sys.modules and is_first():
+            first.start()
+        try:
+            return super().invoke(ctx)
+        finally:
+            first.cancel()

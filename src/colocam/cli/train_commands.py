@@ -9,14 +9,13 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from colocam.cli.command import Command
-from colocam.cli.shared_options import ConfigFile, Device, Frames, Overrides, Preset
+from colocam.cli.shared_options import Command, ConfigFile, Device, Frames, Overrides, Preset
 from colocam.utils.device import is_first
 from colocam.utils.extensions import load_light_extensions, unknown
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
-    from colocam.data.datasets import Dataset
+    from colocam.data import Dataset
 
 
 OUT = Annotated[Path | None, Option("--out", "-o", help="Folder for manifest.csv and truth.csv; has a default name.")]
@@ -28,7 +27,7 @@ class DatasetGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - click's signature
         """Names of the data sets."""
-        from colocam.data.datasets import DATASETS
+        from colocam.data import DATASETS
 
         if ctx.resilient_parsing:  # the shell asks for names: nothing has loaded the extensions
             load_light_extensions()
@@ -36,7 +35,7 @@ class DatasetGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         """The command of a data set."""
-        from colocam.data.datasets import DATASETS
+        from colocam.data import DATASETS
 
         if ctx.resilient_parsing:
             load_light_extensions()
@@ -55,7 +54,7 @@ def _command(name: str, dataset: "Dataset") -> Any:  # noqa: ANN401 - a command 
     parameters = [_parameter(one) for one in signature(dataset.read, eval_str=True).parameters.values()]
 
     def run(out: Path | None = None, **values: Any) -> None:  # noqa: ANN401
-        from colocam.data.datasets import index_dataset
+        from colocam.data import index_dataset
 
         root = values.pop(parameters[0].name)
         manifest, truth = index_dataset(name, root, out, **values)

@@ -9,7 +9,6 @@ from typer import Argument, Option
 from colocam.cli import completion
 from colocam.cli.shared_options import ModelOptions, NamedModel, with_options
 from colocam.errors import ColocamError
-from colocam.utils.extras import install_extra
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def label(
     options: ModelOptions,
 ) -> None:
     """Write a localisation table for each video of a catalogue; the same command again does what is missing."""
-    from colocam.inference.label import Execution, Limits, label_videos
+    from colocam.inference.label import Execution, label_videos
     from colocam.inference.videos import parse_shard
 
     run, catalogues = _model_and_videos(words, model)
@@ -100,7 +99,7 @@ def label(
         run,
         catalogues[0],
         out,
-        Execution(parse_shard(shard), workers, ray, Limits(limit, retries), retry_failed),
+        Execution(parse_shard(shard), workers, ray, limit, retries, retry_failed),
         choice=options.choice,
         **options.of_model,
     )
@@ -135,12 +134,7 @@ def serve(
     options: ModelOptions,
 ) -> None:
     """See what a model finds in videos, correct it and export it, in the browser."""
-    try:
-        from colocam.serve.server import serve as start
-    except ModuleNotFoundError as error:
-        if error.name not in {"fastapi", "starlette", "uvicorn"}:
-            raise
-        raise ColocamError(f"the page needs more packages: {install_extra('serve')}") from error
+    from colocam.serve.server import serve as start
 
     run, videos = _model_and_videos(words or [], model, alone=True)
     start(

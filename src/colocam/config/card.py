@@ -1,6 +1,7 @@
 """The card of a trained model: everything besides its weights. Read without torch."""
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -9,7 +10,7 @@ from colocam.config import Backbone, ColorMean
 from colocam.config.explain import explain
 from colocam.config.schema import Focus, Side
 from colocam.errors import ColocamError
-from colocam.utils.files import parse_json
+from colocam.utils.files import parse_json, stored
 
 FORMAT = 2
 """Increased whenever a value in a card changes its meaning (2: presence is computed from peaks)."""
@@ -83,7 +84,15 @@ class Card(BaseModel):
         return self
 
 
-def parse_card(text: str, origin: str, remedy: str = "train again or restore the file") -> Card:
+def read_card(folder: Path) -> Card:
+    """Read the card of the model in a run folder."""
+    path = folder / "model.json"
+    if not stored(path).is_file():
+        raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
+    return parse_card(path.read_bytes(), str(path))
+
+
+def parse_card(text: str | bytes, origin: str, remedy: str = "train again or restore the file") -> Card:
     """Read a card from its JSON; errors name ``origin`` and the ``remedy``."""
     try:
         values = parse_json(text)

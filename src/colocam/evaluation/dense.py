@@ -12,8 +12,7 @@ import numpy as np
 
 from colocam.data.catalogue import read_manifest
 from colocam.data.frame_cache import clip_frames
-from colocam.data.index import index_of_table
-from colocam.data.truth import Truth, read_truth
+from colocam.data.truth import Truth, index_of_table, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.cases import Example, save_examples, worst
 from colocam.evaluation.metrics.dense_scores import (
@@ -75,7 +74,7 @@ def evaluate_dense(
 
     Args:
         run: run folder.
-        manifest: a table of frames with one row per box, as :func:`colocam.data.index.index_of_table` reads it; or a
+        manifest: a table of frames with one row per box, as :func:`colocam.data.truth.index_of_table` reads it; or a
             folder with ``manifest.csv`` and ``truth.csv``, as ``colocam index`` writes it.
         split: which shots; None for all shots with true boxes but those of the split train.
         shots: names of the shots to use; None for all.

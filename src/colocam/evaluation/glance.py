@@ -11,7 +11,7 @@ import numpy as np
 
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
-from colocam.data.samples import Samples, labelled_samples
+from colocam.data.batches import Samples, labelled_samples
 from colocam.data.truth import read_truth
 from colocam.evaluation.run_evaluation import original_images
 from colocam.maps.mapper import Mapper, map_batches

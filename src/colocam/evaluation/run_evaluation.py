@@ -16,10 +16,8 @@ from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
-from colocam.data.augment import whole
-from colocam.data.batches import BatchIndices, read_frames
+from colocam.data.batches import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import clip_frames
-from colocam.data.samples import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.cases import case_meta, choose_cases, write_cases
@@ -302,8 +300,7 @@ def save_cases(
     last = list(found)[-1]
     cases = choose_cases(boxes[last][1], samples.classes.numpy(), evaluated.clips) if chosen is None else chosen
     at = [frame for frame, _ in cases]
-    indices = BatchIndices(samples.indices.clips[at], samples.indices.frames[at], samples.indices.sequences[at])
-    images = whole(read_frames(samples.clips, indices), found[last].maps.shape[1])
+    images, _ = samples.read(at, found[last].maps.shape[1], torch.device("cpu"))
     write_cases(
         path,
         images.round().byte().permute(0, 2, 3, 1).numpy(),

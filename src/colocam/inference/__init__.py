@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING
 from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
-    from colocam.inference.annotated_video import AnnotatedVideo
     from colocam.inference.localizer import Localizer
     from colocam.labels.table import LocalizationTable
+    from colocam.video.writer import AnnotatedVideo
 
 __all__ = ["AnnotatedVideo", "LocalizationTable", "Localizer"]
 
 __getattr__, __dir__ = lazy_names(  # frames in memory need no video writer
     __name__,
     {
-        "AnnotatedVideo": "colocam.inference.annotated_video",
+        "AnnotatedVideo": "colocam.video.writer",
         "LocalizationTable": "colocam.labels.table",
         "Localizer": "colocam.inference.localizer",
     },

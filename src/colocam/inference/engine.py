@@ -17,17 +17,18 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from colocam.inference.localizer import Localizer, open_network
+from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
 from colocam.inference.passes import Passes
 from colocam.inference.videos import model_key
 from colocam.inference.worker import LostError, Result, Show, Task, Worker, as_known
 from colocam.inference.workers import Workers
 from colocam.labels.table_files import ForeignFileError
-from colocam.segment import load_segmenter, segmenter_files
-from colocam.utils.device import cores
+from colocam.segment import segmenter_files
+from colocam.utils.device import cores, without_collections
 from colocam.utils.digests import FileDigests
 from colocam.utils.extensions import GROUP, load_extensions, named_extensions
+from colocam.utils.gpu_start import start_gpu
 from colocam.utils.progress import progress, take
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import FrameChoice
@@ -67,16 +68,21 @@ class Model:
 
     def load(self) -> list[Localizer]:
         """The model on the device, or, where none is named, on each GPU."""
-        load_extensions(self.extensions)
-        segmenter = None if self.refine is None else load_segmenter(self.refine, self.device)
-        devices = self.devices if self.refine is None else self.devices[:1]
-        loaded = [open_network(self.run, device) for device in devices]
-        return [Localizer(network, card, segmenter=segmenter, **self.options) for network, card in loaded]
+        if self.device != "cpu" and not self._is_onnx:
+            start_gpu()
+        with without_collections():
+            load_extensions(self.extensions)
+            devices = self.devices if self.refine is None else self.devices[:1]
+            return [Localizer.load(self.run, device, refine=self.refine, **self.options) for device in devices]
+
+    @property
+    def _is_onnx(self) -> bool:
+        return self.run.suffix.lower() == ".onnx" and not self.run.is_dir()
 
     @cached_property
     def devices(self) -> list[str | None]:
         """Names of the devices that share the work."""
-        if self.device not in {None, "cuda"} or (self.run.suffix.lower() == ".onnx" and not self.run.is_dir()):
+        if self.device not in {None, "cuda"} or self._is_onnx:
             return [self.device]
         try:
             import torch  # noqa: PLC0415 - an ONNX file needs no torch

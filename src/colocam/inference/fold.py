@@ -1,15 +1,26 @@
-"""Fold batch norms into convolutions, and the decoder's two output maps into one, for faster inference."""
+"""Fold and fuse the layers of a trained network, for faster inference.
+
+Batch norms are folded into convolutions, and the decoder's two output maps into one. On a GPU the bias, the shortcut
+and the ReLU after a convolution become one kernel: PyTorch launches a kernel for each, and reading and writing the
+feature maps three times takes as long as the convolution.
+"""
 
 from collections import Counter
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from colocam.models import LocalizerNet
+from colocam.models.resnet import Bottleneck
 
 M = TypeVar("M", bound=nn.Module)
+RESNETS = frozenset({Bottleneck.__module__, "timm.models.resnet"})
+"""Modules with the blocks of ResNets; timm, which takes seconds to import, may not be imported."""
 
 
 @torch.no_grad()
@@ -19,45 +30,20 @@ def fold_batch_norms(net: M, frames: Tensor) -> M:
     A pass over ``frames`` finds the convolution before each batch norm. A batch norm that also has another input, or
     whose convolution also has another use, is kept.
     """
-    folded = set()
-    for conv, bn in _convolutions_of_norms(net.eval(), frames):
+    folded: dict[nn.Module, nn.Module] = {}
+    for conv, bn in _pairs(
+        net.eval(), frames, lambda one: type(one) is nn.Conv2d, lambda one: type(one) is nn.BatchNorm2d
+    ):
+        assert isinstance(conv, nn.Conv2d)
+        assert isinstance(bn, nn.BatchNorm2d)
         assert bn.running_mean is not None
         assert bn.running_var is not None
         conv.weight, conv.bias = fuse_conv_bn_weights(
             conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
         )
-        folded.add(bn)
-    for name, module in list(net.named_modules(remove_duplicate=False)):  # a module may have several names
-        if module in folded:
-            net.set_submodule(name, nn.Identity())
+        folded[bn] = nn.Identity()
+    _replace(net, folded)
     return net.to(memory_format=torch.channels_last)
-
-
-def _convolutions_of_norms(net: nn.Module, frames: Tensor) -> list[tuple[nn.Conv2d, nn.BatchNorm2d]]:
-    """Pairs of which neither is used without the other."""
-    made: dict[int, tuple[nn.Conv2d, Tensor]] = {}  # holds the tensors: the id of a freed tensor may be reused
-    calls: Counter[nn.Module] = Counter()
-    pairs: Counter[tuple[nn.Conv2d, nn.BatchNorm2d]] = Counter()
-
-    def convolved(module: nn.Conv2d, _: Any, out: Tensor) -> None:  # noqa: ANN401 - torch's own
-        made[id(out)] = (module, out)
-        calls[module] += 1
-
-    def normalised(module: nn.BatchNorm2d, into: tuple[Tensor]) -> None:
-        if id(into[0]) in made:
-            pairs[made[id(into[0])][0], module] += 1
-        calls[module] += 1
-
-    hooks = []
-    for module in net.modules():
-        if type(module) is nn.Conv2d:
-            hooks.append(module.register_forward_hook(convolved))
-        elif type(module) is nn.BatchNorm2d:
-            hooks.append(module.register_forward_pre_hook(normalised))
-    net(frames)
-    for hook in hooks:
-        hook.remove()
-    return [pair for pair, times in pairs.items() if all(calls[module] == times for module in pair)]
 
 
 @torch.no_grad()
@@ -70,3 +56,121 @@ def fold_two_maps(net: LocalizerNet) -> None:
     one.weight.copy_(head.weight[1:] - head.weight[:1])
     one.bias.copy_(head.bias[1:] - head.bias[:1])
     net.decoder.head = one.to(head.weight.device).to(memory_format=torch.channels_last).eval()
+
+
+@torch.no_grad()
+def fuse_relus(net: nn.Module, frames: Tensor) -> None:
+    """Replace convolutions that are followed by a ReLU, in place; batch norms are folded before.
+
+    A pass over ``frames`` finds the pairs. Nothing is replaced where Triton is missing.
+    """
+    if find_spec("triton") is None:
+        return
+    _replace(net, {block: residual for block in net.modules() if (residual := _residual(block)) is not None})
+    fused: dict[nn.Module, nn.Module] = {}
+    for conv, relu in _pairs(
+        net,
+        frames,
+        lambda one: type(one) is nn.Conv2d and one.bias is not None,
+        lambda one: type(one) is nn.ReLU and one.inplace,  # so that nobody uses the output before it
+    ):
+        assert isinstance(conv, nn.Conv2d)
+        fused |= {conv: ConvReLU(conv), relu: nn.Identity()}
+    _replace(net, fused)
+
+
+class ConvReLU(nn.Module):
+    """relu(W∗x + b), or relu(W∗x + b + shortcut)."""
+
+    def __init__(self, conv: nn.Conv2d) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x: Tensor, shortcut: Tensor | None = None) -> Tensor:
+        """(B, C, H, W) and, of the shape of the result, the shortcut."""
+        conv = self.conv
+        y = F.conv2d(x, conv.weight, None, conv.stride, conv.padding, conv.dilation, conv.groups)
+        assert conv.bias is not None
+        return add_relu_(y, conv.bias, shortcut)
+
+
+def add_relu_(y: Tensor, bias: Tensor, shortcut: Tensor | None) -> Tensor:
+    """relu(y + bias + shortcut) in place: y (B, C, H, W), bias (C,), shortcut as y or None."""
+    layout = torch.channels_last
+    fits = shortcut is None or (shortcut.dtype == y.dtype and shortcut.is_contiguous(memory_format=layout))
+    if not (y.is_cuda and y.is_contiguous(memory_format=layout) and fits):
+        y = y.add_(bias[:, None, None])
+        return (y if shortcut is None else y.add_(shortcut)).relu_()
+    from colocam.inference import fused_kernels  # noqa: PLC0415 - Triton is not everywhere
+
+    fused_kernels.add_relu[-(-y.numel() // fused_kernels.BLOCK),](
+        y, bias, y if shortcut is None else shortcut, y.numel(), channels=y.shape[1], shortcut=shortcut is not None,
+        block=fused_kernels.BLOCK, num_warps=4,
+    )  # fmt: skip
+    return y
+
+
+class _Residual(nn.Module):
+    """A block of a ResNet whose last convolution is a :class:`ConvReLU` with the shortcut."""
+
+    def __init__(self, parts: list[nn.Module], last: nn.Conv2d, downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.parts, self.last, self.downsample = nn.Sequential(*parts), ConvReLU(last), downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, H, W) → (B, C', H', W')."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        result: Tensor = self.last(self.parts(x), shortcut)
+        return result
+
+
+def _residual(block: nn.Module) -> _Residual | None:
+    """The block with its last addition and ReLU fused; None if it is no ResNet block, or has more than convolutions."""
+    kind, parts = type(block), dict(block.named_children())
+    if kind.__module__ not in RESNETS or kind.__name__ not in {"Bottleneck", "BasicBlock"}:
+        return None
+    names: tuple[str, ...]
+    if kind.__name__ == "Bottleneck":
+        names, number = ("conv1", "bn1", "act1", "conv2", "bn2", "drop_block", "act2", "aa"), 3
+    else:
+        names, number = ("conv1", "bn1", "drop_block", "act1", "aa"), 2
+    last, norm, act = (parts.get(f"{name}{number}") for name in ("conv", "bn", "act"))
+    if "se" in parts or type(act) is not nn.ReLU or type(norm) is not nn.Identity:
+        return None
+    if type(last) is not nn.Conv2d or last.bias is None:
+        return None
+    # in evaluation, no path is dropped
+    return _Residual([parts[name] for name in names if name in parts], last, parts.get("downsample"))
+
+
+def _pairs(
+    net: nn.Module, frames: Tensor, first: Callable[[nn.Module], bool], second: Callable[[nn.Module], bool]
+) -> list[tuple[nn.Module, nn.Module]]:
+    """Modules that give and take the same tensor, unchanged in between; neither is ever used without the other."""
+    made: dict[int, tuple[nn.Module, Tensor, int]] = {}  # holds the tensors: the id of a freed tensor may be reused
+    calls: Counter[nn.Module] = Counter()  # frames may pass an encoder twice
+    pairs: Counter[tuple[nn.Module, nn.Module]] = Counter()
+
+    def after(module: nn.Module, _: Any, out: Tensor) -> None:  # noqa: ANN401 - torch's own
+        made[id(out)] = module, out, out._version  # noqa: SLF001 - whether it was changed in place
+        calls[module] += 1
+
+    def before(module: nn.Module, into: tuple[Tensor]) -> None:
+        giver, _, version = made.get(id(into[0]), (module, into[0], -1))
+        if version == into[0]._version:  # noqa: SLF001
+            pairs[giver, module] += 1
+        calls[module] += 1
+
+    hooks = [one.register_forward_hook(after) for one in net.modules() if first(one)]
+    hooks += [one.register_forward_pre_hook(before) for one in net.modules() if second(one)]
+    net(frames)
+    for hook in hooks:
+        hook.remove()
+    return [pair for pair, times in pairs.items() if all(calls[module] == times for module in pair)]
+
+
+def _replace(net: nn.Module, others: dict[nn.Module, nn.Module]) -> None:
+    """Put other modules in the places of some; a module may have several names."""
+    for name, module in list(net.named_modules(remove_duplicate=False)):
+        if module in others:
+            net.set_submodule(name, others[module])

@@ -9,7 +9,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
@@ -19,29 +19,17 @@ from colocam.inference.engine import Model, Outcome, Pool, do_all, open_pool
 from colocam.inference.options import OptionKeywords
 from colocam.inference.parts import LONG, FrameRange, WritePart
 from colocam.inference.ray_workers import RayWorkers
-from colocam.inference.videos import Shard, Video, of_shard, quick_digest, read_videos, source_digest, video_key
+from colocam.inference.videos import Shard, Video, quick_digest, read_videos, source_digest, video_key
 from colocam.inference.worker import Result
 from colocam.labels.label_folder import Failures, Labelled, is_whole, part_name, write_video_list
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors, stored, utf8
 from colocam.utils.progress import Advance, progress, say
 from colocam.video.frame_choice import ALL, FrameChoice
+from colocam.video.input import UnreadableError
 
 LOOKS = 8
 """Threads that look for parts: a network file system answers many questions at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a video may cost.
-
-    Attributes:
-        seconds: without progress.
-        retries: further attempts after the first.
-    """
-
-    seconds: float = 300.0
-    retries: int = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +40,25 @@ class Execution:
         shard: which videos.
         workers: number of worker processes, with Ray on each machine; None: as many as suit the machine.
         ray: address of a Ray cluster whose machines do the work; None: this machine.
-        limits: what a video may cost.
+        limit: seconds without progress after which a video is given up.
+        retries: further attempts for a video that was given up, or whose worker died.
         retry_failed: whether to try videos again that an earlier command set aside.
     """
 
     shard: Shard = field(default_factory=Shard)
     workers: int | None = None
     ray: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limit: float = 300.0
+    retries: int = 3
     retry_failed: bool = False
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise ArgumentError("workers", f"must be 1 or more, got {self.workers}")
-        if not self.limits.seconds > 0:
-            raise ArgumentError("limit", f"must be more than 0 seconds, got {self.limits.seconds:g}")
-        if self.limits.retries < 0:
-            raise ArgumentError("retries", f"must be 0 or more, got {self.limits.retries}")
+        if not self.limit > 0:
+            raise ArgumentError("limit", f"must be more than 0 seconds, got {self.limit:g}")
+        if self.retries < 0:
+            raise ArgumentError("retries", f"must be 0 or more, got {self.retries}")
 
 
 def label_videos(
@@ -107,7 +97,8 @@ def label_videos(
     if not stored(run).exists():
         raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
     tag = options.pop("tag", None)
-    videos = of_shard(_tagged(read_videos(Path(catalogue).absolute(), labels), tag), execution.shard)
+    catalogued = _tagged(read_videos(Path(catalogue).absolute(), labels), tag)
+    videos = [video for video in catalogued if execution.shard.has(video)]
     _prepare(labels)
     model = Model(run, device, refine if refine is None else str(refine), dict(options))
     corpus = _Corpus(model, labels, choice, videos, execution, long)
@@ -165,8 +156,8 @@ class _Corpus:
         # Commands that label the same videos at the same time begin at different ones.
         first = random.SystemRandom().randrange(len(self.waiting))
         tasks = deque(replace(self._task, video=one) for one in (*self.waiting[first:], *self.waiting[:first]))
-        with progress("labelling", 0, unit="frames") as advance, self._open_pool(advance) as pool:
-            for task, outcome in do_all(pool, tasks, self._execution.limits.retries):
+        with progress("labelling", 0, unit="frames") as advance, self._pool(advance) as pool:
+            for task, outcome in do_all(pool, tasks, self._execution.retries):
                 name = task.video.name
                 if outcome.error is not None:
                     self._fail(task, outcome, tasks)
@@ -178,25 +169,23 @@ class _Corpus:
     def _note(self) -> str:
         return f"{len(self.done)} of {len(self._videos)} videos"
 
-    @contextmanager
-    def _open_pool(self, advance: Advance) -> Iterator[Pool]:
+    def _pool(self, advance: Advance) -> AbstractContextManager[Pool]:
         def passed(frames: int) -> None:
             advance(frames, self._note)
 
-        @contextmanager
-        def show(*_: object, **__: object) -> Iterator[Advance]:
-            yield advance
-
-        limit, workers = self._execution.limits.seconds, self._execution.workers
+        limit, workers, busy = self._execution.limit, self._execution.workers, len(self.waiting)
         if self._execution.ray is not None:
-            with closing(RayWorkers(self._model, self._execution.ray, workers, self._memory, passed, limit)) as pool:
-                yield pool
-            return
-        busy = len(self.waiting)
-        with open_pool(
-            self._model, workers, busy, apart=True, digests=self._memory, passed=passed, limit=limit, show=show
-        ) as here:
-            yield here
+            return closing(RayWorkers(self._model, self._execution.ray, workers, self._memory, passed, limit))
+        return open_pool(
+            self._model,
+            workers,
+            busy,
+            apart=True,
+            digests=self._memory,
+            passed=passed,
+            limit=limit,
+            show=lambda *_, **__: nullcontext(advance),
+        )
 
     def _finish(self, task: WritePart, result: Result, tasks: "deque[WritePart]") -> None:
         """A part is in storage, or a range of it, or the video is long and has to be divided."""
@@ -221,7 +210,7 @@ class _Corpus:
             tasks.remove(other)
         try:
             key = video_key(self._key, task.video.tag, source_digest(task.video.path, self._digests))
-        except OSError:
+        except UnreadableError:
             key = ""
         say(f"warning: {task.name}: {outcome.error} ({outcome.attempts} attempts)")
         self._failures.add(name, key, str(outcome.error), outcome.attempts)

@@ -18,7 +18,7 @@ from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
 from colocam.inference.passes import Passes
-from colocam.inference.refining import OneMask, SeveralMasks, refine_windows
+from colocam.inference.refining import OneMask, Refiner, SeveralMasks, refine_windows
 from colocam.inference.stages import (
     AnyNetwork,
     MapSettings,
@@ -35,12 +35,12 @@ from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
 from colocam.temporal.path import NONE, margin
-from colocam.temporal.presence import SHARE, Calibration, Presence
+from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
-from colocam.video.frame_choice import Chosen, FrameChoice
+from colocam.video.frame_choice import FrameChoice
 
 ROWS_ONLINE = 8
 """Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
@@ -228,21 +228,31 @@ class Localizer:
         video: str | Path,
         *,
         format: str | None = None,  # noqa: A002 - FFmpeg's word
-        **chosen: Unpack[Chosen],
+        every: int = 1,
+        fps: float | None = None,
+        start: float | None = None,
+        end: float | None = None,
+        frames: tuple[int | None, int | None] = (None, None),
     ) -> Iterator[Localization]:
         """Localise in the frames of a video, in order; only some frames are in memory at a time.
+
+        Which frames, see :class:`colocam.video.frame_choice.FrameChoice`: all of them by default.
 
         Args:
             video: a file, a folder of images, ``-`` for the standard input, an address (``rtsp://…``), or a camera.
             format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera; None: FFmpeg detects it.
-            chosen: which frames, see :class:`colocam.video.frame_choice.FrameChoice`: ``every=10``, ``fps=2``,
-                ``start=60.0`` and ``end=90.0`` in seconds, ``frames=(100, 200)``; all frames by default.
+            every: every N-th frame.
+            fps: about so many frames per second.
+            start: first second.
+            end: second to stop at.
+            frames: first index, and index to stop at.
         """
         from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
         from colocam.video.frame_ring import FrameLayout  # noqa: PLC0415
         from colocam.video.input import VideoInput  # noqa: PLC0415
 
-        choice, layout = FrameChoice(**chosen), FrameLayout(self.card.size, images=self.segmenter is not None)
+        choice = FrameChoice(every, fps, start, end, frames)
+        layout = FrameLayout(self.card.size, images=self.segmenter is not None)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
             open_video(VideoInput(str(video), format), layout=layout) as reader,
@@ -302,8 +312,8 @@ class Localizer:
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.segmenter is not None:
             one, several = OneMask(self.segmenter), SeveralMasks(self.segmenter, self.network, self._tag)
-            refined = several if self.options.instances else one
-            observed = refine_windows(ahead(observed, 1, "boxes"), refined, passed, either)
+            refiner: Refiner[Any] = several if self.options.instances else one
+            observed = refine_windows(ahead(observed, 1, "boxes"), refiner, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
             last = -1
@@ -325,7 +335,7 @@ class Localizer:
     def _over_time(self, observations: Iterable[FrameObservation], shots: Shots | None) -> Iterator[FrameObservation]:
         """Choose, track and smooth boxes, or take each frame by itself."""
         look_ahead = LOOK_AHEAD[self.options.smooth]
-        calibration = Calibration(*(self.card.presence or (0.0, 0.0)))
+        calibration = Calibration(*(self.card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
         if look_ahead is None:
             presence = Presence(calibration, 0, self._tag, 1.0)
             return single(observations, presence, instances=self.options.instances)

@@ -12,9 +12,8 @@ from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.network import SIDE_BY_SIDE, Ids, NetworkOutput, joined
 from colocam.types import Levels
-from colocam.utils.device import threads
+from colocam.utils.device import open_session, threads
 from colocam.utils.files import stored
-from colocam.utils.onnx_session import open_session
 from colocam.utils.progress import long_work
 
 if TYPE_CHECKING:

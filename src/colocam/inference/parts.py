@@ -23,7 +23,7 @@ from colocam.inference.localizer import ROWS_ONLINE, Localizer
 from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.stages import read_passes
 from colocam.inference.videos import Video, source_digest, video_key
-from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
+from colocam.inference.worker import Result, Worker, localize_into
 from colocam.labels.label_folder import count_part, durable, is_whole, part_path, video_metadata
 from colocam.labels.table import LocalizationTable, join_tables
 from colocam.temporal.cuts import AROUND, CutFinder
@@ -35,7 +35,7 @@ from colocam.video.description import describe, picture_names
 from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
-from colocam.video.input import UnreadableError, VideoInput
+from colocam.video.input import VideoInput
 
 LONG = 30_000
 """A video with more frames is divided into ranges of about so many."""
@@ -84,10 +84,7 @@ class WritePart:
 
     def __call__(self, worker: Worker) -> Result:
         """``key``, ``content``, ``frames`` and ``rows`` of the part; or ``ranges`` to label first, then this again."""
-        try:
-            content = source_digest(self.video.path, worker.digests)
-        except OSError as error:
-            raise UnreadableError(f"cannot read {self.video.path}: {error.strerror}") from error
+        content = source_digest(self.video.path, worker.digests)
         worker.digests.save()
         key = video_key(self.model, self.video.tag, content)
         part, ranges = part_path(self.labels, key), Ranges(self.labels, key)
@@ -116,7 +113,7 @@ class WritePart:
             with worker.show(f"dividing {self.video.name}", 0, unit="frames") as advance:
                 frames = (frame for frame in reader.frames(self.choice) if advance(0) is None)
                 plan = find_ranges(worker.localizer(self.video.tag), frames, self.long)
-            metadata = self._metadata(reader)
+            metadata = video_metadata(describe(self.video.path, reader))
         if len(plan) < 2:
             return []
         ranges.write(plan, metadata)
@@ -143,7 +140,7 @@ class WritePart:
 
             localize_into(localizer, reader, choice, write, shots=shots, passed=advance)
             if one is None:
-                table.add_metadata(self._metadata(reader))
+                table.add_metadata(video_metadata(describe(self.video.path, reader)))
         if one is None or one.end is None or localizer.options.smooth == "none":
             return 0
         if not shots.keys() >= {one.begin, one.end} - {one.first}:
@@ -156,9 +153,6 @@ class WritePart:
         # One thread: what FFmpeg makes of a damaged video may depend on their number, and there are workers for all
         # cores.
         return FencedReader(VideoInput(str(self.video.path), must_be_stored=True), threads=1, layout=layout)
-
-    def _metadata(self, reader: FencedReader) -> dict[str, str]:
-        return video_metadata(describe(self.video.path, reader.info, decoded_frames(reader), reader.pictures))
 
 
 def find_ranges(localizer: Localizer, frames: Iterable[VideoFrame], length: int) -> list[FrameRange]:

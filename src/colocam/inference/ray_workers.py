@@ -13,7 +13,7 @@ from typing import Any
 
 from colocam.errors import ColocamError, first_line
 from colocam.inference.engine import Model, open_pool
-from colocam.inference.worker import LostError, Result, Task, Worker, attempt, result_of
+from colocam.inference.worker import LostError, Result, Task, attempt, result_of
 from colocam.utils.child_processes import Message
 from colocam.utils.extras import not_installed
 
@@ -35,11 +35,10 @@ class Actor:
             self._problem = str(error)
 
     def do(self, task: Task) -> Message:
-        """Do a task; see :func:`colocam.inference.engine.result_of`."""
+        """Do a task; see :func:`colocam.inference.worker.result_of`."""
         if self._problem:
             return {"do": "failed", "error": "ColocamError", "text": self._problem}
-        answer = attempt(_Elsewhere(task, self._pool.submit), None)  # type: ignore[arg-type]
-        return {**answer, "passed": self.frames()}
+        return {**attempt(self._pool.submit(task).result), "passed": self.frames()}
 
     def close(self) -> None:
         """End the workers."""
@@ -54,16 +53,6 @@ class Actor:
     def _count(self, frames: int) -> None:
         with self._lock:
             self._frames += frames
-
-
-class _Elsewhere:
-    """A task that a pool does."""
-
-    def __init__(self, task: Task, submit: Callable[[Task], "Future[Result]"]) -> None:
-        self._task, self._submit, self.name = task, submit, task.name
-
-    def __call__(self, _: Worker) -> Result:
-        return self._submit(self._task).result()
 
 
 class RayWorkers:

@@ -1,10 +1,12 @@
 """Stage 5 of the way from frames to boxes, on demand: the masks of a segmenter, window by window."""
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
 from threading import Event
+from typing import Protocol, TypeVar
 
 import cv2
 import numpy as np
@@ -15,31 +17,54 @@ from colocam.inference.passes import Passes
 from colocam.inference.stages import AnyNetwork, softmax
 from colocam.maps.postprocess import array_classes_of
 from colocam.segment.objects import find_objects
-from colocam.segment.refine import PADDING_COLOR, extents, refine
+from colocam.segment.refine import PADDING_COLOR, MaskCandidates, choose_masks, extents, mask_candidates
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float64Array, Image, Levels
+from colocam.types import Float64Array, Image, Levels, ObjectMask
 from colocam.utils.progress import long_work, wait_for
-from colocam.video.resizing import resize_into
+from colocam.video.frame_ring import resize_into
 
 Window = list[FrameObservation]
+Found = TypeVar("Found")
 TINY = 1e-9
+
+
+class Refiner(Protocol[Found]):
+    """Gives the frames of a window their masks, in two steps."""
+
+    def find(self, window: Window, /) -> Found:
+        """What the segmenter finds, whatever was chosen in the windows before."""
+        ...
+
+    def choose(self, window: Window, found: Found, /) -> None:
+        """Set the masks; in the order of the windows."""
+        ...
 
 
 def refine_windows(
     observed: Generator[Window, None, None],
-    refined: Callable[[Window], object],
+    refiner: Refiner[Found],
     passed: Callable[[int], object],
     stopping: tuple[Event, ...],
 ) -> Iterator[Window]:
-    """Give the frames of each window their masks by ``refined``, in a thread of its own and in order."""
+    """Give the frames of each window their masks, in order; the segmenter works on the next window meanwhile."""
     pool = ThreadPoolExecutor(1, "segmenter")
+    waiting: deque[tuple[Window, Future[Found]]] = deque()
+
+    def finish() -> Window:
+        window, found = waiting.popleft()
+        refiner.choose(window, wait_for(found, *stopping))
+        passed(len(window))
+        return window
+
     with closing(observed), ExitStack() as stack:
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         for window in observed:
-            wait_for(long_work(pool.submit(refined, window)), *stopping)
-            passed(len(window))
-            yield window
+            waiting.append((window, long_work(pool.submit(refiner.find, window))))
+            if len(waiting) > 1:
+                yield finish()
+        while waiting:
+            yield finish()
 
 
 class OneMask:
@@ -49,14 +74,18 @@ class OneMask:
         self._segmenter = segmenter
         self._before: Float64Array | None = None
 
-    def __call__(self, window: Window) -> None:
+    def find(self, window: Window) -> MaskCandidates:
+        """All masks."""
+        return mask_candidates(self._segmenter, *_images_and_levels(window))
+
+    def choose(self, window: Window, found: MaskCandidates) -> None:
         """Set ``refined`` and ``mask``."""
-        images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
         before = None if window[0].cut else self._before
-        for observation, found in zip(window, refine(self._segmenter, images, levels, before), strict=True):
-            if found is not None and len(observation.candidates.boxes):
-                observation.refined = _in_map(found.box, observation)
-                observation.mask, before = found.mask, found.box
+        chosen = choose_masks(found, [one.frame.image for one in window], self._segmenter.side, before)
+        for observation, one in zip(window, chosen, strict=True):
+            if one is not None and len(observation.candidates.boxes):
+                observation.refined = _in_map(one.box, observation)
+                observation.mask, before = one.mask, one.box
         self._before = before
 
 
@@ -73,11 +102,14 @@ class SeveralMasks:
         self._segmenter, self._tag = segmenter, tag
         self._network = network if isinstance(network, Passes) and network.reads_crops else None
 
-    def __call__(self, window: Window) -> None:
-        """Set ``candidates`` and ``masks``."""
-        images, levels = [one.frame.image for one in window], np.stack([one.levels for one in window])
+    def find(self, window: Window) -> list[list[ObjectMask]]:
+        """The objects of each frame."""
         shows = None if self._network is None else partial(self._shows, self._network, self._class_of(window))
-        for observation, objects in zip(window, find_objects(self._segmenter, images, levels, shows), strict=True):
+        return find_objects(self._segmenter, *_images_and_levels(window), shows)
+
+    def choose(self, window: Window, found: list[list[ObjectMask]]) -> None:
+        """Set ``candidates`` and ``masks``."""
+        for observation, objects in zip(window, found, strict=True):
             if objects:
                 boxes = _in_map(np.array([one.box for one in objects]), observation)
                 scores = np.array([one.score for one in objects])
@@ -99,6 +131,10 @@ class SeveralMasks:
             cv2.copyTo(small, cv2.resize(255 * mask, (side, side), interpolation=cv2.INTER_LINEAR) // 128, crop)
         boxes = extents(masks.astype(bool)) / np.tile(masks.shape[:0:-1], 2)
         return softmax(network.classify_crops(crops, boxes.astype(np.float32)))[:, tag].astype(np.float64)
+
+
+def _images_and_levels(window: Window) -> tuple[list[Image], Levels]:
+    return [one.frame.image for one in window], np.stack([one.levels for one in window])
 
 
 def _in_map(boxes: Float64Array, observation: FrameObservation) -> Float64Array:

@@ -13,7 +13,6 @@ from queue import SimpleQueue
 from threading import Event, Lock
 
 import numpy as np
-import numpy.typing as npt
 
 from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, OutputShape, PostProcessing
@@ -27,7 +26,6 @@ PASSES = 3
 """Passes that a worker may fill before the network has taken the first."""
 OUTPUTS = 3
 """Windows whose outputs may be under way."""
-ID_BYTES = 16
 
 
 class PassMemory:
@@ -41,18 +39,17 @@ class PassMemory:
 
     def __init__(self, rows: int, shape: OutputShape, file: int | None = None) -> None:
         self._shape = shape
-        images, ids = rows * shape.size**2 * 3, rows * ID_BYTES
-        # Of a pass or of a window, with maps as float32.
-        output = max(rows, WINDOW) * (4 * (2 * shape.classes + shape.map_size**2 + 1) + ID_BYTES)
-        length = PASSES * (images + ids) + OUTPUTS * output
-        self.file = memory_file(length) if file is None else file
-        memory = np.frombuffer(map_file(os.dup(self.file) if file is None else file), np.uint8)
-        if len(memory) != length:
-            raise ValueError(f"shared memory of {len(memory)} bytes, expected {length}")
-        parts = np.split(memory, np.cumsum([PASSES * ids, PASSES * images]))
-        self._ids = parts[0].view(np.int64).reshape(PASSES, rows, 2)
-        self._images = parts[1].reshape(PASSES, rows, shape.size, shape.size, 3)
-        self._outputs = parts[2].reshape(OUTPUTS, output)
+        output = self._output_type("float32", max(rows, WINDOW)).itemsize  # of a pass or of a window
+        parts = np.dtype(
+            [
+                ("ids", np.int64, (PASSES, rows, 2)),
+                ("outputs", np.uint8, (OUTPUTS, output)),
+                ("images", np.uint8, (PASSES, rows, shape.size, shape.size, 3)),
+            ]
+        )
+        self.file = memory_file(parts.itemsize) if file is None else file
+        memory = np.frombuffer(map_file(os.dup(self.file) if file is None else file), parts)
+        (self._ids,), (self._outputs,), (self._images,) = memory["ids"], memory["outputs"], memory["images"]
 
     def images(self, slot: int) -> tuple[Levels, Ids]:
         """(rows, S, S, 3) images of a pass, and (rows, 2) ids."""
@@ -60,25 +57,30 @@ class PassMemory:
 
     def write_output(self, slot: int, output: HostOutput) -> list[object]:
         """Write an output; returns what :meth:`read_output` needs: the type of its maps, and the number of frames."""
-        begin = 0
-        for part in output:
-            data = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
-            self._outputs[slot, begin : begin + len(data)] = data
-            begin += len(data)
-        return [output.maps.dtype.name, len(output.logits)]
+        maps, frames = output.maps.dtype.name, len(output.logits)
+        kind = self._output_type(maps, frames)
+        (written,) = self._outputs[slot, : kind.itemsize].view(kind)
+        for name, part in output._asdict().items():
+            written[name] = part
+        return [maps, frames]
 
     def read_output(self, slot: int, maps: str, frames: int) -> HostOutput:
         """A copy of the output in a slot."""
-        classes, side = (frames, self._shape.classes), self._shape.map_size
-        numbers = (("float32", classes), ("float32", (frames,)), ("int64", (frames, 2)))  # peaks, foreground, ids
-        kinds = (("float32", classes), (maps, (frames, side, side)), *numbers)
-        parts: list[npt.NDArray[np.generic]] = []
-        begin = 0
-        for kind, shape in kinds:
-            length = int(np.prod(shape)) * np.dtype(kind).itemsize
-            parts.append(self._outputs[slot, begin : begin + length].copy().view(kind).reshape(shape))
-            begin += length
-        return HostOutput(*parts)  # type: ignore[arg-type]
+        kind = self._output_type(maps, frames)
+        (read,) = self._outputs[slot, : kind.itemsize].copy().view(kind)
+        return HostOutput(*(read[name] for name in HostOutput._fields))
+
+    def _output_type(self, maps: str, frames: int) -> np.dtype[np.void]:
+        """A :class:`HostOutput` in memory."""
+        classes, side = self._shape.classes, self._shape.map_size
+        parts = [
+            ("logits", np.float32, (frames, classes)),
+            ("maps", maps, (frames, side, side)),
+            ("peaks", np.float32, (frames, classes)),
+            ("foreground", np.float32, (frames,)),
+            ("ids", np.int64, (frames, 2)),
+        ]
+        return np.dtype(parts, align=True)
 
 
 class ServedWorker:

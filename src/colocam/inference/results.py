@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.videos import Job, quick_digest, source_digest, video_key
-from colocam.inference.worker import Result, Worker, decoded_frames, localize_into
+from colocam.inference.worker import Result, Worker, localize_into
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
@@ -113,7 +113,7 @@ class WriteResults:
         """
         source, written = self.job.source, self.writing.files(self.job)
         _refuse_long_name(self.job, written)
-        made = self._read_fingerprint(worker)
+        made = None if self._stored is None else self._fingerprint(source_digest(self._stored, worker.digests))
         files, folder = [path for path in written if path is not None], written.table.parent
         if not self.recompute and _is_done(written, made):
             worker.digests.save()
@@ -129,7 +129,7 @@ class WriteResults:
                 stage = outer.enter_context(temporary_folder(folder))
             video = None if written.video is None else stage / written.video.name
             counted = self._write(worker, reader, Written(video, stage / written.table.name))
-            described = describe(source.path or Path(source.stem), reader.info, decoded_frames(reader), reader.pictures)
+            described = describe(source.path or Path(source.stem), reader)
             with explain_os_errors(folder):
                 publish_results(stage, files, described, made)
         worker.digests.save()
@@ -139,16 +139,6 @@ class WriteResults:
     def _stored(self) -> Path | None:
         """The video; None if it is not stored."""
         return self.job.source.path if self.job.source.is_stored else None
-
-    def _read_fingerprint(self, worker: Worker) -> str | None:
-        """:meth:`_fingerprint` of the video, which is read; None for a source that is not stored."""
-        if self._stored is None:
-            return None
-        try:
-            return self._fingerprint(source_digest(self._stored, worker.digests))
-        except OSError as error:
-            name = error.filename or self.job.source.name
-            raise UnreadableError(f"cannot read {name}: {error.strerror}") from error
 
     def _fingerprint(self, content: str) -> str:
         """Digest of model, settings and the digest of a video."""
@@ -193,7 +183,7 @@ class _Drawn(ExitStack):
         self, path: Path, reader: VideoReader, choice: FrameChoice, again: Iterator[VideoFrame] | None
     ) -> None:
         super().__init__()
-        from colocam.inference.annotated_video import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
+        from colocam.video.writer import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
 
         self._source = reader.source
         # An annotated part of a video begins at 0; the clock of a camera does not.

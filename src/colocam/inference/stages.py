@@ -29,8 +29,7 @@ from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, grey_frames
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores
-from colocam.video.frame_ring import black_image
-from colocam.video.resizing import resize_into
+from colocam.video.frame_ring import black_image, resize_into
 
 PASS_BYTES = 2**27
 """Decoded frames of one pass in bytes at most: a pass over large frames has fewer rows."""

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
-from colocam.inference.fold import fold_batch_norms, fold_two_maps
-from colocam.inference.fused_convolutions import fuse_relus
+from colocam.inference.fold import add_relu_, fold_batch_norms, fold_two_maps, fuse_relus
 from colocam.inference.network import SIDE_BY_SIDE, HostOutput, Ids, NetworkOutput, PostProcessing, completed, joined
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import classes_of, of_classes, postprocess
@@ -30,6 +29,7 @@ from colocam.types import Float32Array, Levels
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
 from colocam.utils.progress import long_work
+from colocam.utils.tensors import download, mark_end
 
 PIXELS = {"cpu": 32 * 224**2, "cuda": 128 * 224**2}
 """Of the frames of one pass at most, for the memory that it takes."""
@@ -116,7 +116,7 @@ class TorchNetwork:
             self._recorded[rows] = Recorded(lambda seen: self.eager(seen["frames"], seen["ids"]), rows, self.device)
         # The next pass, maybe of another video, overwrites the recorded outputs; a window may need them longer.
         logits, maps, peaks, activations, ids = (part.clone() for part in self._recorded[rows](tensors))
-        self._running.append(_mark_end(self.device))
+        self._running.append(mark_end(self.device))
         return NetworkOutput(logits, maps, peaks, activations, tensors["frames"], ids)
 
     def _claim(self) -> None:
@@ -181,30 +181,8 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
         levels = maps.dtype == torch.uint8
         finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own, how.power)
         maps = to_8bit(finished) if levels else finished
-    return _download(logits, maps, peaks, sure, ids)
-
-
-def _download(*parts: Tensor) -> Callable[[], HostOutput]:
-    """Start copying tensors to host memory; the returned function waits for the copies."""
-    if parts[0].device.type != "cuda":
-        return lambda: HostOutput(*(part.numpy() for part in parts))
-    host = [torch.empty(part.shape, dtype=part.dtype, pin_memory=True) for part in parts]
-    for there, here in zip(host, parts, strict=True):
-        there.copy_(here, non_blocking=True)
-    copied = _mark_end(parts[0].device)
-
-    def wait() -> HostOutput:
-        copied.synchronize()
-        return HostOutput(*(part.numpy() for part in host))
-
-    return wait
-
-
-def _mark_end(device: torch.device) -> torch.cuda.Event:
-    """An event that the GPU reaches when all that was launched on it until now is done."""
-    event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
-    event.record(torch.cuda.current_stream(device))
-    return event
+    wait = download(logits, maps, peaks, sure, ids)
+    return lambda: HostOutput(*wait())
 
 
 def _hold_in_bfloat16(net: nn.Module) -> None:
@@ -234,13 +212,34 @@ def _side_by_side() -> ThreadPoolExecutor:
     return pool
 
 
+@torch.no_grad()
 def _wake(device: torch.device) -> None:
-    """Let a GPU's driver, cuDNN and Triton start, which takes seconds, while the model is read."""
-    with suppress(RuntimeError):  # whoever uses the GPU says what is wrong with it
-        image = torch.zeros(1, 8, 8, 8, dtype=torch.bfloat16, device=device)
-        torch.conv2d(image, image)
-    if find_spec("triton") is not None:
-        from colocam.inference import fused_kernels  # noqa: F401, PLC0415
+    """Load what the first pass on a GPU needs of cuDNN and Triton, which takes a second, while the model is read."""
+    with suppress(Exception):  # whoever uses the GPU says what is wrong with it
+        images = torch.zeros(8, 64, 56, 56, dtype=torch.bfloat16, device=device).to(memory_format=torch.channels_last)
+        for side in (1, 3):
+            weights = torch.zeros(64, 64, side, side, dtype=torch.bfloat16, device=device)
+            torch.conv2d(images, weights.to(memory_format=torch.channels_last), padding=side // 2)
+        if find_spec("triton") is not None:
+            add_relu_(images, torch.zeros(64, dtype=torch.bfloat16, device=device), None)
+
+
+@torch.no_grad()
+def _rehearse(device: torch.device, card: Card) -> None:
+    """Load the kernels of the post-processing, while those of the network are loaded."""
+    side = card.map_size or card.size
+    with suppress(Exception):
+        numbers = torch.zeros(1, len(card.tags), device=device)
+        output = NetworkOutput(
+            logits=numbers,
+            maps=torch.zeros(1, side, side, dtype=torch.uint8, device=device),
+            peaks=numbers,
+            activations=torch.zeros(1, len(card.tags), 14, 14, device=device),
+            frames=torch.zeros(1, 3, card.size, card.size, dtype=torch.uint8, device=device),
+            ids=torch.zeros(1, 2, dtype=torch.int64, device=device),
+        )
+        colors = None if card.color_mean == "off" else np.zeros(1, np.int64)
+        postprocess_tensors([output], PostProcessing(colors, np.zeros(1, np.int64) if card.focus else None))()
 
 
 def open_torch(folder: Path, device: str | None = None) -> tuple[TorchNetwork, Card]:
@@ -249,6 +248,8 @@ def open_torch(folder: Path, device: str | None = None) -> tuple[TorchNetwork, C
     if chosen.type == "cuda":
         Thread(target=_wake, args=[chosen], name="wake", daemon=True).start()
     model = load_model(folder)
+    if chosen.type == "cuda":
+        Thread(target=_rehearse, args=[chosen, model.card], name="rehearse", daemon=True).start()
     try:
         return TorchNetwork(model.net, chosen, size=model.card.size), model.card
     except (RuntimeError, ValueError, AssertionError, ArithmeticError) as error:

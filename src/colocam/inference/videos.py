@@ -18,7 +18,7 @@ from colocam.utils.files import stored
 from colocam.utils.progress import Advance, progress, say
 from colocam.utils.tables import read_cells
 from colocam.video.images import IMAGE_ENDINGS, NOT_VIDEO_ENDINGS, images_of, natural_key
-from colocam.video.input import VideoInput
+from colocam.video.input import UnreadableError, VideoInput
 
 SECONDS_IN_SILENCE = 1.0
 """A look for videos that takes longer says so."""
@@ -219,11 +219,6 @@ def _listed(table: Path) -> list[Video]:
     return [Video(name, table.parent / name, tag or None) for name, tag in zip(names, tags, strict=True)]
 
 
-def of_shard(videos: Sequence[Video], shard: Shard) -> list[Video]:
-    """The videos of a shard, in order."""
-    return [video for video in videos if shard.has(video)]
-
-
 FORMAT = 3
 """Changes when the same video, model and options give other rows."""
 
@@ -242,8 +237,15 @@ def video_key(model: str, tag: str | None, content: str) -> str:
 
 
 def source_digest(path: Path, digests: FileDigests) -> str:
-    """Digest of the content of a video; all of it is read, unless its digest is remembered."""
-    return digests.of_files(images_of(path)) if path.is_dir() else digests.of_file(path)
+    """Digest of the content of a video; all of it is read, unless its digest is remembered.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    try:
+        return digests.of_files(images_of(path)) if path.is_dir() else digests.of_file(path)
+    except OSError as error:
+        raise UnreadableError(f"cannot read {error.filename or path}: {error.strerror}") from error
 
 
 def quick_digest(path: Path, digests: FileDigests) -> str | None:

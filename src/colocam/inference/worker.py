@@ -51,15 +51,10 @@ class Worker:
     digests: FileDigests = field(default_factory=FileDigests)
     threads: int = 0
     show: Show = progress
-    _tagged: dict[str, Localizer] = field(default_factory=dict)
 
     def localizer(self, tag: str | None) -> Localizer:
         """The model for a video with a tag; None: the tag of the command, if it has one."""
-        if tag is None:
-            return self.base
-        if tag not in self._tagged:
-            self._tagged[tag] = self.base.with_options(tag=tag)
-        return self._tagged[tag]
+        return self.base if tag is None else self.base.with_options(tag=tag)
 
 
 class Task(Protocol):
@@ -136,11 +131,6 @@ def localize_into(
         raise UnreadableError(f"{name} has no frame {choice}; {many} begin at second {reader.start:g}")
 
 
-def decoded_frames(reader: VideoReader) -> int:
-    """Number of frames of a video that was read; as its header states, where only a part was."""
-    return reader.count if reader.ended else max(reader.count, reader.total)
-
-
 class LostError(VideoError):
     """A video could not be done this time: its worker died, made no progress, or met a fault; another may do it."""
 
@@ -152,10 +142,10 @@ ERRORS: dict[str, type[ColocamError]] = {
 """Errors that a worker may name; any other concerns all videos."""
 
 
-def attempt(task: Task, worker: Worker) -> Message:
+def attempt(work: Callable[[], Result]) -> Message:
     """Do a task, and say how it went in a message for :func:`result_of`."""
     try:
-        return {"do": "done", "result": task(worker)}
+        return {"do": "done", "result": work()}
     except Exception as error:  # noqa: BLE001 - one video must not end the others
         known = as_known(error)
         return {"do": "failed", "error": type(known).__name__, "text": str(known)}

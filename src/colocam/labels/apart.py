@@ -13,7 +13,7 @@ from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.imported import LeftOut
 from colocam.labels.importing import Imported, import_labels
-from colocam.utils.child_processes import Channel, ChildProcess
+from colocam.utils.child_processes import ChildProcess, Parent
 from colocam.utils.extensions import load_extensions
 from colocam.utils.locks import temporary_folder
 from colocam.video.decoder_child import limit_memory
@@ -57,8 +57,8 @@ def _apart(source: Path, message: dict[str, Any]) -> tuple[list[Correction], dic
 
 def main(control: int, life: int) -> None:
     """Do what the parent asks for, once."""
-    channel = Channel.to_parent(control, life)
-    asked = channel.receive()
+    parent = Parent(control, life)
+    asked = parent.receive()
     if asked is None:
         return
     folder, memory = Path(asked["folder"]), asked["memory"]
@@ -79,4 +79,4 @@ def main(control: int, life: int) -> None:
         answer = {"problem": str(error)}
     except MemoryError:
         answer = {"problem": f"{asked['named']}: takes more than {memory >> 20} MiB of memory: split the file"}
-    channel.send(answer)
+    parent.send(answer)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
 from colocam.config import ColorMean
-from colocam.data.samples import Samples
+from colocam.data.batches import Samples
 from colocam.maps.postprocess import of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.models.cam_formulas import full_size

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from colocam.config import Backbone
-from colocam.config.card import Card, parse_card
+from colocam.config.card import Card, read_card
 from colocam.errors import ColocamError
 from colocam.models.classifier import Classifier, Encoder
 from colocam.models.localizer_net import LocalizerNet
@@ -56,17 +56,10 @@ def load_model(folder: Path) -> Model:
 
     The files may come from a stranger: nothing is allocated before the shapes of the stored weights say how much.
     """
-    path, weights = folder / "model.json", folder / "model.safetensors"
-    if not stored(path).is_file():
-        raise ColocamError(f"no trained model in {folder} (model.json is missing): finish 'colocam train' first")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except ValueError:  # not UTF-8
-        text = ""
-    card = parse_card(text, str(path))
+    card, weights = read_card(folder), folder / "model.safetensors"
     try:
         shapes = _stored_shapes(stored(weights))
-        net = build_checked(lambda: _network(card), card.backbone, shapes, str(path), weights.name)
+        net = build_checked(lambda: _network(card), card.backbone, shapes, str(folder / "model.json"), weights.name)
         tensors = load_file(weights)
         fill(net, tensors)
     except (OSError, SafetensorError, RuntimeError) as error:

@@ -24,7 +24,7 @@ static PyObject *count_colours(PyObject *self, PyObject *const *args, Py_ssize_t
     DONE
 }
 
-/* ---- video/resizing.py: area averages of 8-bit RGB images; elsewhere OpenCV resizes ------------------------------ */
+/* ---- video/frame_ring.py: area averages of 8-bit RGB images; elsewhere OpenCV resizes ---------------------------- */
 #ifdef __GNUC__
 
 /* The sums are added in the order of OpenCV's INTER_AREA (along x, then along y, in float), so that every byte is the

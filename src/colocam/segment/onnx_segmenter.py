@@ -18,7 +18,7 @@ import numpy.typing as npt
 from colocam.errors import ColocamError, first_line
 from colocam.segment.segmenter import MEAN, STD, Masks, Prompts
 from colocam.types import Float32Array, Levels
-from colocam.utils.onnx_session import open_session
+from colocam.utils.device import open_session
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -10,7 +10,8 @@ a shot the path x_1 … x_T takes one mask of each frame and maximises
     Σ_t score(x_t) − JUMP Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -76,10 +77,16 @@ def refine(
         levels: (T, h, w) heat maps in 8 bits, each stretched over its frame.
         before: (4,) box of the frame before these in the same shot, in pixels of its frame.
     """
-    found = mask_candidates(segmenter, images, levels)
+    return choose_masks(mask_candidates(segmenter, images, levels), images, segmenter.side, before)
+
+
+def choose_masks(
+    found: MaskCandidates, images: Sequence[Image], side: int, before: Float64Array | None = None
+) -> list[Refined | None]:
+    """:func:`refine` for candidates that a segmenter with squares of ``side`` gave."""
     path = best_path(mask_scores(found.overlaps, found.quality, found.boxes), found.boxes, before)
-    chosen = np.stack([to_host(logits[at]) for logits, at in zip(found.logits, path, strict=True)])
-    inside = inside_square(images, segmenter.side) * (chosen.shape[-1] / segmenter.side)
+    (chosen,) = fetch(stack([logits[at] for logits, at in zip(found.logits, path, strict=True)]))()
+    inside = inside_square(images, side) * (chosen.shape[-1] / side)
     sizes = [image.shape[1::-1] for image in images]
     masks = parallel_map(mask_in_frame, chosen.astype(np.float32, copy=False), sizes, inside.tolist())
     overlaps = found.overlaps[np.arange(len(path)), path].tolist()
@@ -95,37 +102,71 @@ def mask_candidates(segmenter: Segmenter, images: Sequence[Image], levels: Level
         inside = inside_square(images[own], segmenter.side)
         return squares(images[own], inside, segmenter.side), map_prompts(levels[own], inside)
 
+    parts, started = [], deque[Callable[[], tuple[Array, Float64Array, Float64Array, Float64Array]]]()
     with ThreadPoolExecutor(1, "squares") as pool:  # prepares the next frames while the segmenter computes
-        prepared = pool.map(prepare, batches)
-        parts = [_masks(segmenter, images[own], levels[own], *next(prepared)) for own in batches]
+        for own, prepared in zip(batches, pool.map(prepare, batches), strict=True):
+            started.append(_start_masks(segmenter, images[own], levels[own], *prepared))
+            if len(started) > 1:  # a GPU has the next frames to compute while the host waits for these
+                parts.append(started.popleft()())
+    parts.extend(finish() for finish in started)
     logits, *numbers = zip(*parts, strict=True)
     return MaskCandidates([one for some in logits for one in some], *map(np.concatenate, numbers))
 
 
-def _masks(
+def _start_masks(
     segmenter: Segmenter, images: Sequence[Image], levels: Levels, filled: Levels, prompts: Prompts
-) -> tuple[Array, Float64Array, Float64Array, Float64Array]:
-    """Logits (B, n, h, w), overlaps, quality and boxes of frames in squares."""
+) -> Callable[[], tuple[Array, Float64Array, Float64Array, Float64Array]]:
+    """Start the segmenter on frames in squares; the result waits for logits (B, n, h, w), overlaps, quality and boxes.
+
+    With a GPU nothing is waited for here.
+    """
     found = segmenter.masks(segmenter.embed(filled), prompts)
     cells = found.logits.shape[-1]
     logits = found.logits.reshape(len(images), -1, cells, cells)
     inside = inside_square(images, segmenter.side) * cells / segmenter.side
-    target = maps_in_squares(targets(levels), inside, cells)
+    target = like(maps_in_squares(targets(levels), inside, cells), logits)
     masks = (logits > 0) * like(cells_inside(inside, cells), logits)[:, None]
-    sizes = np.array([image.shape[1::-1] for image in images])
-    quality = to_host(found.quality).reshape(len(images), -1).astype(np.float64)
-    if not np.isfinite(quality).all():
-        raise ColocamError(f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged")
-    return logits, soft_iou(masks, like(target, logits)), quality, extents(masks) * np.tile(sizes / inside, 2)[:, None]
+    quality = found.quality.reshape(len(images), -1)
+    fetched = fetch(quality, *_overlap_sums(masks, target), *_sides(masks))
+    scale = np.tile(np.array([image.shape[1::-1] for image in images]) / inside, 2)[:, None]
+
+    def finish() -> tuple[Array, Float64Array, Float64Array, Float64Array]:
+        quality, common, area, whole, *sides = fetched()
+        if not np.isfinite(quality).all():
+            raise ColocamError(
+                f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged"
+            )
+        overlaps = _soft_iou(common, area, whole)
+        return logits, overlaps, quality.astype(np.float64), _extents(*sides) * scale
+
+    return finish
 
 
 def like(array: npt.NDArray[Any], example: Array) -> Array:
     """An array where ``example`` is."""
     if isinstance(example, np.ndarray):
         return array
-    import torch  # noqa: PLC0415 - a tensor brings torch along, an array need not
+    from colocam.utils.tensors import upload  # noqa: PLC0415 - a tensor brings torch along, an array need not
 
-    return torch.from_numpy(array).to(example.device)
+    return upload(array, example.device)
+
+
+def fetch(*arrays: Array) -> Callable[[], list[npt.NDArray[Any]]]:
+    """Start copying arrays or tensors to the host; the returned function waits for them."""
+    if isinstance(arrays[0], np.ndarray):
+        return lambda: [np.asarray(array) for array in arrays]
+    from colocam.utils.tensors import download  # noqa: PLC0415
+
+    return download(*arrays)  # type: ignore[arg-type]
+
+
+def stack(arrays: Sequence[Array]) -> Array:
+    """Arrays or tensors of one shape along a new first axis."""
+    if isinstance(arrays[0], np.ndarray):
+        return np.stack(arrays)
+    import torch  # noqa: PLC0415
+
+    return torch.stack(arrays)  # type: ignore[arg-type]
 
 
 def inside_square(images: Sequence[Image], side: int) -> npt.NDArray[np.int64]:
@@ -232,10 +273,19 @@ def soft_iou(masks: Array, target: Array) -> Float64Array:
 
     Sums are of integers, so that arrays and tensors of any device give the same numbers.
     """
-    common = to_host((masks * target[:, None]).sum((-2, -1))).astype(np.float64)
-    area = 255 * to_host(masks.sum((-2, -1))).astype(np.float64)
-    union = area + to_host(target.sum((-2, -1))).astype(np.float64)[:, None] - common
-    return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return _soft_iou(*map(to_host, _overlap_sums(masks, target)))
+
+
+def _overlap_sums(masks: Array, target: Array) -> tuple[Array, Array, Array]:
+    """Of :func:`soft_iou`: Σ m·t and Σ m (B, n), and Σ t (B,)."""
+    return (masks * target[:, None]).sum((-2, -1)), masks.sum((-2, -1)), target.sum((-2, -1))
+
+
+def _soft_iou(common: npt.NDArray[Any], area: npt.NDArray[Any], whole: npt.NDArray[Any]) -> Float64Array:
+    common = common.astype(np.float64)
+    union = 255 * area.astype(np.float64) + whole.astype(np.float64)[:, None] - common
+    quotients: Float64Array = np.divide(common, union, out=np.zeros_like(common), where=union > 0)
+    return quotients
 
 
 def mask_scores(overlaps: Float64Array, quality: Float64Array, boxes: Float64Array) -> Float64Array:
@@ -256,9 +306,17 @@ def mask_scores(overlaps: Float64Array, quality: Float64Array, boxes: Float64Arr
 
 def extents(masks: Array) -> Float64Array:
     """Boxes (…, 4) x1, y1, x2, y2 of masks (…, h, w) of bool, in pixels; 0, 0, 0, 0 for an empty mask."""
+    return _extents(*map(to_host, _sides(masks)))
+
+
+def _sides(masks: Array) -> tuple[Any, Any]:
+    """Which columns (…, w) and rows (…, h) of masks have a pixel."""
+    return masks.any(-2), masks.any(-1)
+
+
+def _extents(columns: npt.NDArray[np.bool_], rows: npt.NDArray[np.bool_]) -> Float64Array:
     sides = []
-    for axis in (-2, -1):
-        filled = to_host(masks.any(axis))
+    for filled in (columns, rows):
         first, last = filled.argmax(-1), filled.shape[-1] - filled[..., ::-1].argmax(-1)
         some = filled.any(-1)
         sides.append((first * some, last * some))

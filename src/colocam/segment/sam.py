@@ -9,6 +9,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import timm
@@ -21,6 +22,8 @@ from torch.nn import functional as F
 from colocam.errors import ColocamError, first_line
 from colocam.segment.segmenter import BATCH, MEAN, STD, Masks, Prompts
 from colocam.types import Levels
+from colocam.utils.cuda_graphs import Recorded, Tensors
+from colocam.utils.tensors import upload
 
 WIDTH = 256
 """C, channels of an image's features and of a token."""
@@ -242,7 +245,8 @@ class MobileSamNet(nn.Module):
         """Logits (B, P, 3, S/4, S/4) and qualities (B, P, 3); see :class:`colocam.segment.segmenter.Prompts`."""
         side, (frames, prompts) = 16 * features.shape[-1], points.shape[:2]
         tokens = self.prompt_encoder(points, labels, side).flatten(0, 1)
-        images = (features + self.prompt_encoder.no_mask_embed.weight[..., None, None]).repeat_interleave(prompts, 0)
+        images = features + self.prompt_encoder.no_mask_embed.weight[..., None, None]
+        images = images[:, None].expand(-1, prompts, -1, -1, -1).flatten(0, 1)
         positions = self.prompt_encoder.pe_layer.grid(*features.shape[2:])
         logits, quality = self.mask_decoder(images, positions, tokens)
         return logits.unflatten(0, (frames, prompts)), quality.unflatten(0, (frames, prompts))
@@ -252,8 +256,8 @@ class MobileSam:
     """MobileSAM on a device, see :class:`colocam.segment.segmenter.Segmenter`.
 
     Every pass has the same number of rows, so that the kernels, and with them the rounding, do not depend on the number
-    of frames. On a GPU the network computes in bfloat16 where autocast allows it; weights are stored so, since autocast
-    would convert them in every pass.
+    of frames. On a GPU a pass is a CUDA graph, and the network computes in bfloat16 where autocast allows it; weights
+    are stored so, since autocast would convert them in every pass. Any thread may use it.
     """
 
     name = "MobileSAM"
@@ -266,25 +270,42 @@ class MobileSam:
         self.net = _folded(net.eval()).to(device).to(memory_format=torch.channels_last)
         if device.type == "cuda":
             in_bfloat16(self.net)
+        self._lock = Lock()
+        self._embed = Recorded(self._compute_embedding, self.rows, device)
+        self._masks: dict[int, Recorded] = {}  # by the number of prompts
 
     @torch.inference_mode()
     def embed(self, images: Levels, /) -> Tensor:
         """Features (B, C, S/16, S/16), float32."""
-        frames = torch.from_numpy(images)
-        if self.device.type == "cuda":
-            frames = frames.pin_memory().to(self.device, non_blocking=True)
-        with self._precision():
-            parts = [self.net.embed(part).float() for part in self._passes(frames.permute(0, 3, 1, 2))]
-        return torch.cat(parts)[: len(images)]
+        (features,) = self._run(self._embed, len(images), frames=upload(images, self.device).permute(0, 3, 1, 2))
+        return features
 
     @torch.inference_mode()
     def masks(self, embedded: Tensor, prompts: Prompts, /) -> Masks:
         """Masks with float32 logits."""
-        given = (embedded, *(torch.from_numpy(part).to(self.device) for part in prompts))
+        given = {name: upload(part, self.device) for name, part in prompts._asdict().items()}
+        count = prompts.points.shape[1]
+        with self._lock:
+            if count not in self._masks:
+                self._masks[count] = Recorded(self._compute_masks, self.rows, self.device)
+        return Masks(*self._run(self._masks[count], len(embedded), features=embedded, **given))
+
+    def _compute_embedding(self, tensors: Tensors) -> tuple[Tensor, ...]:
         with self._precision():
-            parts = [self.net.masks(*part) for part in zip(*map(self._passes, given), strict=True)]
-        logits, quality = (torch.cat(part)[: len(embedded)].float() for part in zip(*parts, strict=True))
-        return Masks(logits, quality)
+            return (self.net.embed(tensors["frames"]).float(),)
+
+    def _compute_masks(self, tensors: Tensors) -> tuple[Tensor, ...]:
+        with self._precision():
+            logits, quality = self.net.masks(tensors["features"], tensors["points"], tensors["labels"])
+        return logits.float(), quality.float()
+
+    def _run(self, compute: Recorded, rows: int, **tensors: Tensor) -> list[Tensor]:
+        """The outputs of so many rows, in passes."""
+        parts = []
+        for part in zip(*map(self._passes, tensors.values()), strict=True):
+            with self._lock:  # the next pass, maybe of another thread, overwrites what a recorded one gave
+                parts.append([output.clone() for output in compute(dict(zip(tensors, part, strict=True)))])
+        return [torch.cat(same)[:rows] if len(same) > 1 else same[0][:rows] for same in zip(*parts, strict=True)]
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda")

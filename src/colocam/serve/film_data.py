@@ -7,6 +7,7 @@ construction, whatever the container, the rate or the codec of the video.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -31,7 +32,7 @@ from colocam.utils.files import atomic_path, publish, utf8
 from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
-from colocam.video.description import SourceVideo, describe
+from colocam.video.description import SourceVideo, describe, read_made, read_source, write_source
 from colocam.video.fence import IMAGES, open_video
 from colocam.video.frame_choice import ALL
 from colocam.video.frame_ring import FrameLayout
@@ -89,6 +90,20 @@ def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS)
     return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=limits)
 
 
+def stored_index(
+    path: Path, described: Path, stored: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None]
+) -> FilmIndex:
+    """The frames of a video, from its description and the file ``stored``; else see :func:`index_film`."""
+    index = None
+    with suppress(ColocamError):  # it was never described, or is damaged
+        index = load_index(stored, read_source(described))
+    if index is None or (len(index.proxy) and not proxy.is_file()):
+        index = index_film(path, proxy, thumbnail, report)
+        write_source(described, index.source)
+        save_index(stored, index)
+    return index
+
+
 def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
     """Decode a video once; write its proxy and a thumbnail.
 
@@ -131,7 +146,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
                 f"warning: the proxy of {path.name} would have other frames than the video: its frames are shown singly"
             )
             read_back = np.empty(0)
-        source = describe(path, reader.info, reader.count, reader.pictures)
+        source = describe(path, reader)
     return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), np.array([shown]), source)
 
 
@@ -251,6 +266,26 @@ class Film:
         """The name with the ending of the file: what exports say in place of the path."""
         ending = utf8(self.path.suffix)
         return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
+
+
+def stored_results(
+    open_model: Callable[[], Localizer],
+    path: Path,
+    index: FilmIndex,
+    table: Path,
+    maps: Path,
+    made: str,
+    report: Callable[[int], None],
+    stopping: tuple[Event, ...],
+) -> FilmResults:
+    """What a model finds in a video: what is stored and was made of the same, ``made``, else :func:`localize_film`."""
+    if not (table.is_file() and maps.is_file() and read_made(table) == made):
+        localize_film(open_model(), path, table, maps, report, stopping)
+        write_source(table, index.source, made)
+    results = load_results(table, maps, index)
+    if results.rows.frame.tolist() != index.frames.tolist():
+        raise ColocamError(f"{path} changed while it was read: restart the server")
+    return results
 
 
 def localize_film(

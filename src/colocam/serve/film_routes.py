@@ -19,7 +19,7 @@ from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
 from colocam.serve.library import Library
 from colocam.serve.marks import CHECKED, INTERPOLATED, PREDICTED, frame_states
-from colocam.serve.settings import Settings
+from colocam.serve.store import Settings
 from colocam.types import Float64Array
 
 ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"})

@@ -8,8 +8,6 @@ corrections, so that no error of an earlier lesson is inherited.
 """
 
 import hashlib
-import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -26,7 +24,7 @@ from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, write_corrections
 from colocam.serve.guard import RefusalError
 from colocam.utils.digests import FileDigests
-from colocam.utils.files import parse_json, write_json
+from colocam.utils.files import link, parse_json, write_json
 
 COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "learn")
 LOADED = 2
@@ -172,7 +170,8 @@ class Lessons:
             with self._lock:
                 folder = self._new_place(corrections) / QUICK
             folder.mkdir()
-            _link(self._run / "model.safetensors", folder / "model.safetensors")
+            # Weights are large and never changed in place, so one copy on the disk is enough.
+            link(self._run / "model.safetensors", folder / "model.safetensors")
             write_json(folder / "model.json", card.model_dump(mode="json"))
             return folder, time.perf_counter() - begun
 
@@ -239,11 +238,3 @@ def _report(path: Path) -> dict[str, Any]:
     with suppress(OSError, ValueError):
         return dict(parse_json(path.read_text(encoding="utf-8")))
     return {}
-
-
-def _link(source: Path, target: Path) -> None:
-    """Weights are large and never changed in place, so one copy on the disk is enough."""
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without hard links
-        shutil.copyfile(source, target)

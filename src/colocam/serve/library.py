@@ -12,26 +12,15 @@ from typing import NamedTuple
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.labels.table_files import file_name, unused
-from colocam.serve.film_data import (
-    Film,
-    FilmIndex,
-    FilmResults,
-    index_film,
-    load_index,
-    load_results,
-    localize_film,
-    save_index,
-)
+from colocam.serve.film_data import Film, FilmIndex, FilmResults, stored_index, stored_results
 from colocam.serve.guard import RefusalError, named_paths
 from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
 from colocam.serve.marks import Marks, objects_of
-from colocam.serve.settings import Settings, Wanted, with_wanted
 from colocam.serve.stills import CamMaps, Stills
-from colocam.serve.store import EventStore, FilmRow, Workspace
+from colocam.serve.store import EventStore, Settings, Wanted, Workspace, with_wanted
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import plain
 from colocam.utils.progress import say
-from colocam.video.description import read_made, read_source, write_source
 from colocam.video.images import images_of
 from colocam.video.input import VideoInput
 
@@ -98,7 +87,7 @@ class Library:
         self._tags: dict[str, list[str]] = {}
         self.viewed = ""
         self._lock = threading.RLock()
-        self._films = {row.id: Film(row.id, row.name, Path(row.path), row.tag) for row in store.films()}
+        self._films = {film.id: film for film in store.films()}
         self._to_read: queue.Queue[Film | None] = queue.Queue()
         self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
         self._order = count()
@@ -175,7 +164,7 @@ class Library:
                 return old
             name = self._own_name(path, name or VideoInput(str(path)).stem, key)
             film = Film(key, name, path.absolute(), tag or (old.tag if old else ""), digest)
-            self.store.add_film(FilmRow(film.id, film.name, str(film.path), film.tag))
+            self.store.add_film(film)
             self._films[key] = film
             if self._threads[0].is_alive():
                 self._to_read.put(film)
@@ -206,7 +195,8 @@ class Library:
         """Switch to another model; videos that it has not seen are localised, those on a page first."""
         with self._lock:
             self.active = model
-            self.workspace.remember(model=model.key)
+            self.workspace.model = model.key
+            self.workspace.save()
             self._show_results(self._films.values())
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
@@ -222,13 +212,20 @@ class Library:
             raise RefusalError(422, f"the model in use does not know the class {min(unknown)}: choose one of {known}")
         with self._lock:
             now = {**self.workspace.tags, **tags}
-            self.workspace.remember(tags={film: tag for film, tag in now.items() if tag})
+            self.workspace.tags = {film: tag for film, tag in now.items() if tag}
+            self.workspace.save()
             self._show_results(films)
 
     def add_class(self, name: str) -> str:
         """Add a class; the name as it is kept, which may be that of one that is there already."""
+        if not (name := plain(name)):
+            raise RefusalError(422, "a class needs a name: give letters or digits")
         with self._lock:
-            return self.workspace.add_class(name, self.classes)
+            same = next((one for one in self.classes if one.casefold() == name.casefold()), None)
+            if same is None:
+                self.workspace.classes = [*self.workspace.classes, name]
+                self.workspace.save()
+        return same or name
 
     def set_options(self, settings: Settings) -> None:
         """Change the settings of all videos; they are localised again.
@@ -240,7 +237,8 @@ class Library:
         if settings.presence is not None and localizer.card.presence is None:
             raise RefusalError(422, "the model in use does not know presence: leave presence empty, or train again")
         with self._lock:
-            self.workspace.remember(settings=settings)
+            self.workspace.settings = settings
+            self.workspace.save()
             self._show_results(self._films.values())
 
     def _show_results(self, films: Iterable[Film]) -> None:
@@ -334,13 +332,7 @@ class Library:
             raise ColocamError(f"{film.path} is another video now: {AGAIN}")
         endings = ("csv", "npz", "mp4", "jpg")
         described, stored, proxy, thumbnail = (self.workspace.film(film.id, ending) for ending in endings)
-        index = None
-        with suppress(ColocamError):  # it was never described, or is damaged
-            index = load_index(stored, read_source(described))
-        if index is None or (len(index.proxy) and not proxy.is_file()):
-            index = index_film(film.path, proxy, thumbnail, partial(setattr, film, "done"))
-            write_source(described, index.source)
-            save_index(stored, index)
+        index = stored_index(film.path, described, stored, proxy, thumbnail, partial(setattr, film, "done"))
         with self._lock:  # a model that is chosen now sees the video either as read, or orders nothing for it
             film.index, film.state, film.done = index, "read", 0.0
             for model in (self.active, *self.beside):
@@ -367,8 +359,11 @@ class Library:
                 self._running = None
                 if running.outdated.is_set():
                     self._ordered.discard((film.id, key))
+        old = self.workspace.forget(film.id, model.key, {key, self.results_key(film, model)})
         with self._lock:
-            film.found = {**film.found, key: results}  # a new one: others may be going through the old one
+            kept = {one: found for one, found in film.found.items() if one not in old}
+            film.found = {**kept, key: results}  # a new one: others may be going through the old one
+            self._ordered -= {(film.id, one) for one in old}
             if self._in_use(running):
                 film.results, film.state, film.done = results, "ready", 1.0
 
@@ -382,18 +377,11 @@ class Library:
             self._tags[model.key] = list(localizer.tags)
         table, maps = (self.workspace.film(film.id, f"{key}.{ending}") for ending in ("csv", "maps"))
         made = f"{RESULTS_VERSION} {key} {film.digest}"
-        if not (table.is_file() and maps.is_file() and read_made(table) == made):
-            frames = len(index.frames)
 
-            def report(done: int) -> None:
-                with self._lock:
-                    if self._in_use(running):
-                        film.state, film.done = "localising", min(1.0, done / frames)
+        def report(done: int) -> None:
+            with self._lock:
+                if self._in_use(running):
+                    film.state, film.done = "localising", min(1.0, done / len(index.frames))
 
-            tuned = with_wanted(localizer, wanted)
-            localize_film(tuned, film.path, table, maps, report, (self._stopping, outdated))
-            write_source(table, index.source, made)
-        results = load_results(table, maps, index)
-        if results.rows.frame.tolist() != index.frames.tolist():
-            raise ColocamError(f"{film.name} changed while it was read: restart the server")
-        return results
+        tuned = partial(with_wanted, localizer, wanted)
+        return stored_results(tuned, film.path, index, table, maps, made, report, (self._stopping, outdated))

@@ -183,9 +183,9 @@ def serve(
         if not films and not store.films():
             films = videos_of_run(run)
         with _listen(host, port, workspace.port) as listening:
-            own = listening.getsockname()[1]
-            workspace.remember(port=own)
-            address = f"http://{_bracketed(host)}:{own}/?token={workspace.token}"
+            workspace.port = listening.getsockname()[1]
+            workspace.save()
+            address = f"http://{_bracketed(host)}:{workspace.port}/?token={workspace.token}"
             start_decoder()  # the first frame that the page shows does not wait for one
             library.start()
             # Each video is read whole once, to know it by its content; the page need not wait for that.
@@ -196,7 +196,7 @@ def serve(
             if open_page:
                 webbrowser.open(address)
             try:
-                web_server(make_app(library, hosts_of(host, own))).run(sockets=[listening])
+                web_server(make_app(library, hosts_of(host, workspace.port))).run(sockets=[listening])
             finally:
                 library.stop()
                 store.close()

@@ -1,31 +1,36 @@
-"""The folder of a server, and in it the corrections as events in SQLite.
+"""The folder of a server: its settings, and the corrections as events in SQLite.
 
 Events are only ever appended, and are on the disk before the page says that they are saved.
 """
 
+import hashlib
+import json
 import os
 import secrets
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from colocam.errors import ColocamError, first_line
+from colocam.inference.localizer import Localizer
+from colocam.serve.film_data import Film
 from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Change, History, history_of
-from colocam.serve.settings import Settings
-from colocam.utils.files import explain_os_errors, parse_json, plain, publish
+from colocam.utils.files import explain_os_errors, parse_json, publish
 from colocam.utils.locks import locked
 from colocam.utils.progress import say
 
 MARKER = "colocam-serve.json"
 FOLDERS = ("films", "uploads", "exports")
+OLD_SETTINGS = 2
+"""Earlier settings of a video whose results stay on the disk, for a person who goes back to them."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
@@ -48,6 +53,59 @@ _REMEDIES = {
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a copy",
 }
 """By the low byte of SQLite's error code."""
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Wanted(NamedTuple):
+    """How to localise in one video.
+
+    Attributes:
+        tag: class that the video shows; None: the classifier finds it.
+        presence: no box where the probability of presence is below this; None: all boxes.
+        threshold: of the maps, relative to their maxima; None: that of the model.
+        instances: find every object, not only one a frame.
+        segmenter: key of the segmenter that refines boxes to masks; "": none does.
+    """
+
+    tag: str | None = None
+    presence: float | None = None
+    threshold: float | None = None
+    instances: bool = False
+    segmenter: str = ""
+
+    def key(self, model: str) -> str:
+        """Stands for the results of a model with these settings: the key of the model alone, where all are defaults."""
+        if self == Wanted():
+            return model
+        return f"{model}-{hashlib.blake2b(json.dumps(self).encode(), digest_size=6).hexdigest()}"
+
+
+class Settings(BaseModel):
+    """Settings of all videos, see :class:`Wanted`; ``refine``: use the segmenter, where the server has one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    presence: Share | None = None
+    threshold: Share | None = None
+    instances: bool = False
+    refine: bool = True
+
+    def of(self, tag: str, segmenter: str = "") -> Wanted:
+        """The settings for a video of a class; "": nobody set one. ``segmenter``: key of that of the server."""
+        used = segmenter if self.refine else ""
+        return Wanted(tag or None, self.presence, self.threshold, self.instances, used)
+
+
+def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
+    """A model with these settings; what it cannot do is left out, as they may have been chosen for another model."""
+    tag = wanted.tag if wanted.tag in localizer.tags else None
+    presence = None if localizer.card.presence is None else wanted.presence
+    if not wanted.segmenter:
+        localizer = localizer.without_segmenter()
+    if (tag, presence, wanted.threshold, wanted.instances) == Wanted()[:4]:
+        return localizer
+    return localizer.with_options(tag=tag, presence=presence, threshold=wanted.threshold, instances=wanted.instances)
 
 
 class Workspace(BaseModel):
@@ -91,36 +149,29 @@ class Workspace(BaseModel):
         """A file that was computed from a video."""
         return self.root / "films" / f"{film}.{ending}"
 
-    def remember(
-        self,
-        *,
-        port: int | None = None,
-        model: str | None = None,
-        settings: Settings | None = None,
-        tags: dict[str, str] | None = None,
-        classes: list[str] | None = None,
-    ) -> None:
-        """Store what is given for the next start."""
-        self.port = self.port if port is None else port
-        self.model = self.model if model is None else model
-        self.settings = self.settings if settings is None else settings
-        self.tags = self.tags if tags is None else tags
-        self.classes = self.classes if classes is None else classes
+    def forget(self, film: str, model: str, used: Collection[str]) -> list[str]:
+        """Delete what a model found in a video with old settings, but for the last :data:`OLD_SETTINGS`; their keys.
+
+        Args:
+            film: id of the video.
+            model: key of the model.
+            used: keys of the results that stay in any case.
+        """
+        stay = {self.film(film, f"{key}.csv") for key in used}
+        tables = [one for one in self.root.glob(f"films/{film}.{model}*.csv") if one not in stay]
+        old = sorted(tables, key=lambda one: one.stat().st_mtime_ns)[:-OLD_SETTINGS]
+        for table in old:
+            for file in table.parent.glob(f"{table.stem}.*"):  # table, maps and description
+                file.unlink(missing_ok=True)
+        return [table.stem.removeprefix(f"{film}.") for table in old]
+
+    def save(self) -> None:
+        """Store this for the next start."""
         draft = self.root / f".{MARKER}"
         # Nobody else may read the token, not even while it is being written.
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(self.model_dump_json(indent=2) + "\n")
         publish(draft, self.root / MARKER)
-
-    def add_class(self, name: str, known: list[str]) -> str:
-        """Add a class to those that are ``known``; the name as it is kept, which may be one of those."""
-        name = plain(name)
-        if not name:
-            raise RefusalError(422, "a class needs a name: give letters or digits")
-        same = next((one for one in known if one.casefold() == name.casefold()), None)
-        if same is None:
-            self.remember(classes=[*self.classes, name])
-        return same or name
 
 
 @contextmanager
@@ -141,7 +192,7 @@ def _stored(root: Path) -> Workspace:
         if any(not entry.name.startswith(".") for entry in root.iterdir()):
             raise ColocamError(f"{root} is not empty and not a folder of 'colocam serve': choose another `out`")
         new = Workspace(root=root)
-        new.remember()
+        new.save()
         return new
     try:
         return Workspace(root=root, **parse_json(path.read_text(encoding="utf-8")))
@@ -163,15 +214,6 @@ class Event(NamedTuple):
     client: str
     made: str
     change: Change
-
-
-class FilmRow(NamedTuple):
-    """A video of the library: id, name on the page, path on this machine, tag ("": unknown)."""
-
-    id: str
-    name: str
-    path: str
-    tag: str
 
 
 class EventStore:
@@ -220,21 +262,22 @@ class EventStore:
         with self._lock:
             self._database.close()
 
-    def add_film(self, film: FilmRow) -> None:
+    def add_film(self, film: Film) -> None:
         """Add a video, or store its new path, name and tag."""
+        row = (film.id, film.name, str(film.path), film.tag)
         with self._locked():
-            self._database.execute("INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?)", film)
+            self._database.execute("INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?)", row)
 
     def remove_film(self, film: str) -> None:
         """Remove a video from the library; its events are kept."""
         with self._locked():
             self._database.execute("DELETE FROM films WHERE id = ?", (film,))
 
-    def films(self) -> list[FilmRow]:
+    def films(self) -> list[Film]:
         """All videos, in the order in which they were added."""
         with self._locked():
             rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
-        return [FilmRow(*row) for row in rows]
+        return [Film(key, name, Path(path), tag) for key, name, path, tag in rows]
 
     def events(self, film: str, after: int = 0) -> list[Event]:
         """The events of a video with versions above ``after``, in order."""

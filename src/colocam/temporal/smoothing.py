@@ -21,7 +21,7 @@ import numpy.typing as npt
 from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import best_pairs, iou
 from colocam.temporal.path import NONE, BestPath, smooth_box
-from colocam.temporal.presence import Calibration, Presence
+from colocam.temporal.presence import ABSENT, Calibration, Presence
 from colocam.types import Float32Array, Float64Array, Levels, ObjectMask, VideoFrame
 
 MEMORY = 50
@@ -44,6 +44,8 @@ TRACKS_SHARPNESS = 2.0
 """Exponent of the weight of a neighbour's box there: its IoU with the frame's own box, since the map has them all."""
 FLICKER = 1 / 4
 """Least share of the neighbouring frames of the shot that contain a track; the best box of a frame is exempt."""
+FAINT_REGION, FAINT_MASK = 0.4, 0.15
+"""Least score of a track, relative to the best one around it; masks that stand out too little were left out before."""
 Shots = dict[int, int]
 """Frame index of each cut → number of the tracks that began before it."""
 
@@ -217,11 +219,19 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
 
 
 class _Seen(NamedTuple):
-    """Where a track was seen last: the frame's time, the box (4,), and its speed (2,) in map pixels per frame."""
+    """Where a track was seen last, and how often.
+
+    Attributes:
+        time: of the frame.
+        box: (4,) there.
+        speed: (2,) in map pixels per frame.
+        frames: number of frames with the track.
+    """
 
     time: int
     box: Float64Array
     speed: Float64Array | None = None
+    frames: int = 1
 
     def box_at(self, time: int) -> Float64Array:
         """The box (4,) where it moves on as before."""
@@ -230,13 +240,14 @@ class _Seen(NamedTuple):
     def next(self, time: int, box: Float64Array) -> "_Seen":
         """Seen again; the speed is the mean of the new one and that before."""
         moved = (box - self.box).reshape(2, 2).mean(0) / (time - self.time)
-        return _Seen(time, box, moved if self.speed is None else (moved + self.speed) / 2)
+        return _Seen(time, box, moved if self.speed is None else (moved + self.speed) / 2, self.frames + 1)
 
 
 def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
-    """Assign boxes to the tracks whose expected boxes they overlap, with the largest sum of IoUs.
+    """Assign boxes to the tracks whose expected boxes they overlap, with the largest sum of IoU · n / (n + 1).
 
-    A track is expected to move on as it did. It ends at a cut and after :data:`GAP` frames without a box.
+    A track that was seen n times is expected to move on as it did: where an object fell apart for a frame, it goes on
+    in its own track, not in that of a piece. A track ends at a cut and after :data:`GAP` frames without a box.
     """
     begun = 0
     last: dict[int, _Seen] = {}
@@ -247,9 +258,9 @@ def follow(observations: Iterable[FrameObservation], shots: Shots | None = None)
         last = {} if observation.cut else {track: seen for track, seen in last.items() if time - seen.time <= GAP + 1}
         tracks = list(last)
         expected = np.array([seen.box_at(time) for seen in last.values()]).reshape(-1, 4)
-        overlaps = iou(expected[:, None], boxes[None])
-        pairs = zip(*best_pairs(overlaps), strict=True)
-        found = {tracks[row]: index for row, index in pairs if overlaps[row, index] > 0}
+        counts = np.array([seen.frames for seen in last.values()])
+        fits = iou(expected[:, None], boxes[None]) * (counts / (counts + 1))[:, None]
+        found = {tracks[row]: index for row, index in zip(*best_pairs(fits), strict=True) if fits[row, index] > 0}
         last |= {track: last[track].next(time, boxes[index]) for track, index in found.items()}
         for index in sorted(set(range(len(boxes))) - set(found.values())):
             found[begun], last[begun] = index, _Seen(time, boxes[index])
@@ -269,7 +280,7 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
 
     Several objects: the boxes of neighbouring frames are weighted by time and by their IoU with the frame's own box,
     scores by time alone. A track in few of the neighbouring frames is a flicker: with look-ahead it is dropped, without
-    it is not held.
+    it is not held. A faint track (:func:`_faint`) is not shown.
     """
     past: deque[Followed] = deque(maxlen=REACH)
     held: dict[int, tuple[Float64Array, float | None]] = {}  # boxes and scores yielded last, by track
@@ -289,6 +300,8 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
         for track in sorted({track for one in shot for track in one.found}):
             seen = [one for one in shot if track in one.found]
             index = found[track][0] if track in found else NONE
+            if instances and _faint(track, index, seen, shot, observation):
+                continue
             shown = not instances or index == 0 or len(seen) >= FLICKER * len(shot)
             if seen[0].time <= time <= seen[-1].time and (shown or not ahead):
                 times = np.array([one.time for one in seen], np.float64)
@@ -311,6 +324,28 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
             yield from decide()
     while waiting:
         yield from decide()
+
+
+def _faint(
+    track: int, index: int, seen: Sequence[Followed], shot: Sequence[Followed], observation: FrameObservation
+) -> bool:
+    """Whether a track is no object: the mean of its score · √presence is far below the best score of the frames around.
+
+    Frames without an object have boxes too, but their presence is low. The best box of a frame that seems to have an
+    object is exempt.
+
+    Args:
+        track: its number.
+        index: of its box among the candidates of the frame that is decided.
+        seen: frames around with the track, at least one.
+        shot: all frames around.
+        observation: the frame that is decided.
+    """
+    if index == 0 and observation.presence >= ABSENT:
+        return False
+    best = max(one.observation.candidates.scores.max(initial=0.0) for one in shot)
+    own = [one.observation.candidates.scores[one.found[track][0]] * one.observation.presence**0.5 for one in seen]
+    return bool(np.mean(own) < (FAINT_MASK if observation.masks else FAINT_REGION) * best)
 
 
 def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:

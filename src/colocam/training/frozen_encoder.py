@@ -19,14 +19,13 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone, Config
 from colocam.data.augment import blur, jitter, resized_crop, sample_blurs, sample_jitter, sample_resized_crops, whole
-from colocam.data.batches import BatchIndices, central, read_frames
+from colocam.data.batches import BatchIndices, Samples, central, chosen_samples, read_frames
 from colocam.data.frame_cache import CachedClip
-from colocam.data.samples import Samples, chosen_samples
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import expanded
 from colocam.models.timm_networks import family
 from colocam.run import Run
-from colocam.training.journal import Journal
+from colocam.training.loop import Journal
 from colocam.training.validation import Validator
 from colocam.utils.files import read_array, write_array
 from colocam.utils.prefetch import Tensors, prefetch

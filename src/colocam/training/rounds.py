@@ -20,8 +20,8 @@ import torch
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
 from colocam.config.card import Card
+from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip, cache_frames
-from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
@@ -31,8 +31,7 @@ from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
-from colocam.training.journal import Journal
-from colocam.training.loop import AfterEpoch, fit
+from colocam.training.loop import AfterEpoch, Journal, fit
 from colocam.training.stage2 import localizer_task
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels

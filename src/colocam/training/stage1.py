@@ -1,7 +1,5 @@
 """Stage 1: train the classifier g on single frames, min −log Pr(y | X), or take over that of another run."""
 
-import os
-import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -22,11 +20,10 @@ from colocam.models import Classifier
 from colocam.run import Run, config_difference, open_run
 from colocam.training.distributed import first, world
 from colocam.training.frozen_encoder import fit_frozen, new_classifier
-from colocam.training.journal import Journal
-from colocam.training.loop import AfterEpoch, Task, Validation, fit
+from colocam.training.loop import AfterEpoch, Journal, Task, Validation, fit
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import RecordedLoss
-from colocam.utils.files import atomic_path, explain_os_errors
+from colocam.utils.files import atomic_path, explain_os_errors, link
 from colocam.utils.prefetch import Tensors
 from colocam.utils.tensors import generator, load_checkpoint
 
@@ -150,13 +147,3 @@ def take_over(run: Run, other: Path) -> None:
         for file in sorted((other / "classifier").iterdir(), key=lambda path: path.name == "last.json"):
             if not file.name.startswith("."):
                 link(file, target / file.name)
-
-
-def link(source: Path, target: Path) -> None:
-    """Hard-link a file, or copy it where the file system has no hard links."""
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without hard links
-        with atomic_path(target) as temporary:
-            shutil.copyfile(source, temporary)

@@ -16,14 +16,13 @@ from colocam.boxes.extract import largest_boxes
 from colocam.boxes.quantize import otsu_levels, tags_only_threshold
 from colocam.cams import extract, min_max
 from colocam.config.schema import Frames as FrameSizes
-from colocam.data.samples import Boxes, Samples
+from colocam.data.batches import Boxes, Samples
 from colocam.evaluation.metrics import Frames, best_threshold, box_hits
 from colocam.evaluation.metrics.protocols import chooser_threshold
 from colocam.maps.mapper import Mapper, cam_mapper, map_batches
 from colocam.models import Classifier
 from colocam.temporal.presence import Calibration, calibrate
-from colocam.training.journal import Value
-from colocam.training.loop import Validation
+from colocam.training.loop import Validation, Value
 from colocam.types import Float64Array, Levels
 
 THRESHOLDS = np.arange(250) / 250

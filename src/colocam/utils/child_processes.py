@@ -5,6 +5,7 @@ hostile files may be made to send anything.
 """
 
 import fcntl
+import io
 import json
 import os
 import select
@@ -12,14 +13,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import deque
-from collections.abc import Sequence
+import time
 from contextlib import suppress
 from mmap import mmap
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any, Self
+from threading import Lock
+from typing import Any
 
 from colocam.errors import ColocamError
 
@@ -31,6 +32,8 @@ _START = (
 )
 SECONDS_TO_END = 2.0
 """A process ends a little later than its end of the connection."""
+BETWEEN_SIGNS = 0.2
+"""Seconds between two signs of life at least."""
 
 
 def memory_file(length: int) -> int:
@@ -58,43 +61,27 @@ def map_file(file: int) -> mmap:
 
 
 class Channel:
-    """One end of a connection between two processes.
+    """One end of a connection between two processes, which several threads may send to.
 
     Args:
         connection: one end of a pipe in both directions; it is closed with the channel.
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._files: deque[int] = deque()
+        self._connection, self._lock = connection, Lock()
         self._poll = select.poll()  # asked for every frame: the connection's own takes ten times as long
         self._poll.register(connection.fileno(), select.POLLIN)
 
-    @classmethod
-    def to_parent(cls, control: int, life: int) -> Self:
-        """The end of a process that :class:`colocam.utils.child_processes.ChildProcess` started.
-
-        From now on the kernel ends this process when the parent is gone, also while compiled code runs: the parent
-        holds the other end of the pipe ``life``. Ctrl-C, which a terminal sends to the children too, is the parent's.
-        """
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGIO, signal.SIG_DFL)  # the default is to end the process
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
-        fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
-        if wait([life], 0):  # the parent ended before the lines above
-            raise SystemExit(1)
-        return cls(Connection(control))
-
     def send(self, message: Message, *files: int) -> None:
-        """Send a message, and duplicates of open files.
+        """Send a message, and to a child also duplicates of open files.
 
         Raises:
             OSError: the other process is gone.
         """
-        self._connection.send_bytes(json.dumps([message, len(files)]).encode())
-        for file in files:
-            send_handle(self._connection, file, None)
+        with self._lock:
+            self._connection.send_bytes(json.dumps({**message, "files": len(files)} if files else message).encode())
+            for file in files:
+                send_handle(self._connection, file, None)
 
     def ready(self, seconds: float | None = 0.0) -> bool:
         """Wait for a message, or for the end of the other process; None: for ever."""
@@ -102,17 +89,11 @@ class Channel:
 
     def receive(self) -> Message | None:
         """The next message; None if the other process is gone."""
-        message: Message
         try:
-            message, files = json.loads(self._connection.recv_bytes())
-            self._files.extend(recv_handle(self._connection) for _ in range(files))
+            message: Message = json.loads(self._connection.recv_bytes())
         except (EOFError, OSError):
             return None
         return message
-
-    def take_file(self) -> int:
-        """The next open file that came beside a message; the caller closes it."""
-        return self._files.popleft()
 
     @property
     def closed(self) -> bool:
@@ -120,33 +101,83 @@ class Channel:
         return self._connection.closed
 
     def close(self) -> None:
-        """Close this end, and the files that were not taken."""
+        """Close this end."""
         self._connection.close()
-        while self._files:
-            os.close(self._files.popleft())
+
+
+class Parent(Channel):
+    """The end of a process that :class:`ChildProcess` started.
+
+    The kernel ends this process when the parent is gone, also while compiled code runs: the parent holds the other end
+    of the pipe ``life``. Ctrl-C, which a terminal sends to the children too, is the parent's.
+    """
+
+    def __init__(self, control: int, life: int) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)  # the default is to end the process
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
+        fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+        if wait([life], 0):  # the parent ended before the lines above
+            raise SystemExit(1)
+        super().__init__(Connection(control))
+        self._signed = 0.0
+
+    def send(self, message: Message, *files: int) -> None:
+        """Send a message; without a parent there is nothing left to do."""
+        try:
+            super().send(message, *files)
+        except OSError:
+            os._exit(1)
+
+    def receive(self) -> Message | None:
+        """The next message; ``files`` in it are open files that came beside it, which the caller closes."""
+        message = super().receive()
+        if message is not None and "files" in message:
+            message["files"] = [recv_handle(self._connection) for _ in range(message["files"])]
+        return message
+
+    def sign(self) -> None:
+        """Say that this process is alive, unless it did so just now."""
+        if time.monotonic() - self._signed > BETWEEN_SIGNS:
+            self._signed = time.monotonic()
+            self.send({"do": "alive"})
+
+    def forward_stderr(self) -> None:
+        """Send the lines for the user to the parent, which may show a progress bar."""
+        sys.stderr = _Forwarded(self)
+
+
+class _Forwarded(io.TextIOBase):
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+
+    def write(self, text: str) -> int:
+        if text.strip():
+            self._parent.send({"do": "said", "text": text.rstrip("\n")})
+        return len(text)
 
 
 class ChildProcess:
-    """A process that runs ``main(control, life, *files, *arguments)`` of a module; see :meth:`Channel.to_parent`.
+    """A process that runs ``main(control, life, *arguments)`` of a module; see :class:`Parent`.
 
     It is started afresh, not forked, since threads and a GPU do not survive a fork.
 
     Args:
         module: name of the module.
-        files: open files that it inherits under the same numbers.
         arguments: further numbers for ``main``.
 
     Attributes:
         channel: this end of the connection.
     """
 
-    def __init__(self, module: str, *files: int, arguments: Sequence[int] = ()) -> None:
+    def __init__(self, module: str, *arguments: int) -> None:
         if not sys.executable:
             raise ColocamError("cannot start a process: this Python does not know its own program file")
         here, there = Pipe()
         life, self._life = os.pipe()
         self.channel = Channel(here)
-        inherited = (there.fileno(), life, *files)
+        inherited = (there.fileno(), life)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-P", "-c", _START, json.dumps(sys.path), module, *map(str, (*inherited, *arguments))],
@@ -162,10 +193,10 @@ class ChildProcess:
             there.close()
             os.close(life)
 
-    def how_it_ended(self) -> str:
-        """In words, after its end of the connection was closed."""
+    def how_it_ended(self, seconds: float = SECONDS_TO_END) -> str:
+        """In words, after its end of the connection was closed, or when it is told to end; waits so many seconds."""
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(SECONDS_TO_END)
+            self._process.wait(seconds)
         code = self._process.poll()
         if code is None:
             return "no more answers"

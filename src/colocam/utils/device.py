@@ -1,17 +1,21 @@
-"""Where to compute: cores, threads and memory of this process, its place among several, and the device."""
+"""Where to compute: cores, threads and memory of this process, its place among several, the device, ONNX sessions."""
 
 import ctypes
+import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from colocam.errors import ArgumentError, ColocamError
+from colocam.errors import ArgumentError, ColocamError, first_line
 
 if TYPE_CHECKING:
+    import onnxruntime
     import torch
+
 
 Result = TypeVar("Result")
 
@@ -104,6 +108,18 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(8, cores()), "parallel")  # the other stages of a pipeline need cores too
 
 
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Let Python not look for garbage within this block: a tenth of the time that large libraries take to import."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def keep_freed_memory() -> None:
     """Let this process keep up to 64 MiB of freed memory; does nothing with other C libraries than glibc.
 
@@ -114,3 +130,29 @@ def keep_freed_memory() -> None:
         set_option = ctypes.CDLL(None).mallopt
         set_option(M_TRIM_THRESHOLD, KEPT_BYTES)
         set_option(M_MMAP_THRESHOLD, OWN_MAPPING_BYTES)
+
+
+_FATAL_ONLY = 4
+"""Other messages come as exceptions, which become one line of ours."""
+
+
+def open_session(
+    path: Path, what: str, remedy: str | None = None, share: int | None = None
+) -> "onnxruntime.InferenceSession":
+    """Open ``path``; errors call it ``what`` and end with the ``remedy``, if there is one.
+
+    ``share`` is the number of threads of one pass; None: all.
+    """
+    try:
+        import onnxruntime  # noqa: PLC0415 - loads slowly
+    except ImportError as error:
+        raise ColocamError(f"onnxruntime, which {path} needs, is not installed: pip install onnxruntime") from error
+    onnxruntime.set_default_logger_severity(_FATAL_ONLY)  # its allocator has no other
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL_ONLY
+    options.intra_op_num_threads = share or threads()
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no common base
+        reason = f": {first_line(error)}" if remedy is None else f" ({first_line(error)}): {remedy}"
+        raise ColocamError(f"onnxruntime cannot open {what}{reason}") from error

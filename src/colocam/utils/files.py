@@ -77,6 +77,16 @@ def publish(file: Path, target: Path) -> None:
     file.replace(target)
 
 
+def link(source: Path, target: Path) -> None:
+    """Hard-link a file, or copy it where the file system has no hard links."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without hard links
+        with atomic_path(target) as temporary:
+            shutil.copyfile(source, temporary)
+
+
 def _is_stream(target: Path) -> bool:
     """Whether a path leads to a device or a pipe, or to a file that this process has open, as /dev/stdout does."""
     try:

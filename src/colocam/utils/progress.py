@@ -30,7 +30,6 @@ SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_LEAVE = 1.0
 """For the present pass to end by itself."""
 _requested = False
-_signalled = False
 _long_work: WeakSet[Future[Any]] = WeakSet()
 _lock = Lock()
 T = TypeVar("T")
@@ -143,7 +142,7 @@ def graceful_stop() -> Iterator[None]:
 
     The flag is cleared at the end of the block.
     """
-    global _requested, _signalled  # noqa: PLW0603 - set by a signal handler
+    global _requested  # noqa: PLW0603 - set by a signal handler
     try:
         previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread, where signals cannot be caught
@@ -154,7 +153,7 @@ def graceful_stop() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        _requested = _signalled = False
+        _requested = False
 
 
 def end_like_ctrl_c() -> None:
@@ -224,8 +223,8 @@ def leave(code: int) -> NoReturn:
 
 
 def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature is Python's
-    global _requested, _signalled  # noqa: PLW0603
-    if _signalled:
+    global _requested  # noqa: PLW0603
+    if _requested:
         raise KeyboardInterrupt
-    _requested = _signalled = True
+    _requested = True
     say("stopping after this step and saving; press Ctrl-C again to stop at once")

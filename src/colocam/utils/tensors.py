@@ -1,13 +1,14 @@
-"""Tensors: checkpoints, hashes of weights, reproducible random generators, errors that name NaN or infinity."""
+"""Tensors: checkpoints, hashes, random generators, errors that name NaN or infinity, copies to and from a GPU."""
 
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
@@ -89,3 +90,32 @@ def load_checkpoint(folder: Path, name: str) -> tuple[dict[str, Tensor], dict[st
     with explain_damage(folder, name):
         state: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
         return load_file(folder / state["weights"]), state
+
+
+def upload(array: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """The array on a device; with a GPU neither the copy nor what was launched before it is waited for."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def download(*tensors: Tensor) -> Callable[[], list[npt.NDArray[Any]]]:
+    """Start copying tensors to host memory; the returned function waits for them, and for nothing launched later."""
+    if tensors[0].device.type != "cuda":
+        return lambda: [tensor.numpy() for tensor in tensors]
+    host = [torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True) for tensor in tensors]
+    for there, here in zip(host, tensors, strict=True):
+        there.copy_(here, non_blocking=True)
+    copied = mark_end(tensors[0].device)
+
+    def wait() -> list[npt.NDArray[Any]]:
+        copied.synchronize()
+        return [tensor.numpy() for tensor in host]
+
+    return wait
+
+
+def mark_end(device: torch.device) -> torch.cuda.Event:
+    """An event that the GPU reaches when all that was launched on it until now is done."""
+    event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(device))
+    return event

@@ -4,13 +4,12 @@ Its messages, in the order of a video:
 
 - from the parent: ``open`` (or ``images``), then ``frames`` with a choice; ``ring``, new shared memory; ``free``, how
   many slots were read; ``close`` at any time;
-- from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``said``, a line for the user;
-  and one of ``closed`` and ``error``, after which the next video may come.
+- from here: ``opened``; ``ring``, which asks for slots of a length; ``filled`` slots; ``alive``, while frames are
+  decoded; ``said``, a line for the user; and one of ``closed`` and ``error``, after which the next video may come.
 
 It does not import torch, so that it starts in a third of a second.
 """
 
-import io
 import os
 import resource
 import sys
@@ -19,14 +18,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import cv2
-import numpy as np
 
 from colocam.errors import ArgumentError, first_line
 from colocam.types import VideoFrame
-from colocam.utils.child_processes import Channel, Message, map_file
+from colocam.utils.child_processes import Message, Parent
 from colocam.utils.device import cores, keep_freed_memory
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import NO_RING, FrameLayout, open_ring
@@ -98,19 +95,18 @@ class _Closed(Exception):  # noqa: N818 - not an error
     """The parent wants no more frames of this video."""
 
 
-def main(control: int, life: int, beat: int) -> None:
-    """Serve the parent until it ends; ``beat`` is the shared counter of decoded frames."""
-    channel = Channel.to_parent(control, life)
+def main(control: int, life: int) -> None:
+    """Serve the parent until it ends."""
+    parent = Parent(control, life)
     with suppress(OSError):
         _be_modest()
     keep_freed_memory()
-    sys.stderr = _Forwarded(channel)
+    parent.forward_stderr()
     with suppress(OSError), Path(os.devnull).open("wb") as nothing:
         os.dup2(nothing.fileno(), 2)  # libjpeg and libpng print what they think of an image
-    decoder = _Decoder(channel, np.frombuffer(map_file(beat), np.uint64))
-    with suppress(BrokenPipeError):
-        while (message := channel.receive()) is not None:
-            decoder.serve(message)
+    decoder = _Decoder(parent)
+    while (message := parent.receive()) is not None:
+        decoder.serve(message)
 
 
 def _be_modest() -> None:
@@ -122,9 +118,8 @@ def _be_modest() -> None:
 class _Decoder:
     """Serves one request after the other."""
 
-    def __init__(self, channel: Channel, beat: "np.ndarray[Any, np.dtype[np.uint64]]") -> None:
-        self.channel = channel
-        self.beat = beat
+    def __init__(self, parent: Parent) -> None:
+        self.parent = parent
         self.ring = NO_RING
         self.free = self.written = 0  # slots
         self.filled: list[tuple[int, float, tuple[int, ...]]] = []  # index, pts, (height, width)
@@ -148,10 +143,10 @@ class _Decoder:
             self._flush()
             kind = MemoryError if isinstance(error, MemoryError) else type(error)  # NumPy has its own
             said = [error.argument, error.problem] if isinstance(error, ArgumentError) else [first_line(error)]
-            self.channel.send({"do": "error", "kind": kind.__name__, "said": said})
+            self.parent.send({"do": "error", "kind": kind.__name__, "said": said})
             return
         self._flush()
-        self.channel.send({"do": "closed", "count": count, "ended": ended})
+        self.parent.send({"do": "closed", "count": count, "ended": ended})
 
     def open(self, address: str, format: str | None, threads: int, *, must_be_stored: bool) -> tuple[int, bool]:  # noqa: A002
         """Read a video; the number of its frames, and whether it was read to its end."""
@@ -166,7 +161,7 @@ class _Decoder:
         with VideoReader(source, threads=threads, check=check, watch=partial(self._watch, source.name)) as reader:
             info = {**asdict(reader.info), "fps": None if reader.info.fps is None else str(reader.info.fps)}
             pictures = [str(path) for path in reader.pictures]
-            self.channel.send(
+            self.parent.send(
                 {"do": "opened", "info": info, "start": reader.start, "total": reader.total, "pictures": pictures}
             )
             asked = self._await("frames")
@@ -186,9 +181,9 @@ class _Decoder:
         return len(paths), True
 
     def _watch(self, name: str, index: int) -> None:
-        self.beat[0] += 1
+        self.parent.sign()
         self.limits.check_frames(name, index + 1)
-        while self.channel.ready():
+        while self.parent.ready():
             self._listen()
 
     def _put(self, frame: VideoFrame) -> None:
@@ -197,7 +192,7 @@ class _Decoder:
         length = self.layout.length(*size)
         if length > self.ring.shape[1]:
             self._flush()
-            self.channel.send({"do": "ring", "bytes": length})
+            self.parent.send({"do": "ring", "bytes": length})
             self._await("ring")
         while not self.free:
             self._flush()
@@ -216,7 +211,7 @@ class _Decoder:
     def _flush(self) -> None:
         """Tell the parent of the frames that it does not know of."""
         if self.filled:
-            self.channel.send({"do": "filled", "frames": self.filled})
+            self.parent.send({"do": "filled", "frames": self.filled})
             self.filled = []
 
     def _await(self, what: str) -> Message:
@@ -226,26 +221,14 @@ class _Decoder:
 
     def _listen(self) -> Message:
         """Wait for a message and do what it asks."""
-        message = self.channel.receive()
+        message = self.parent.receive()
         if message is None:
             raise SystemExit  # nobody wants the frames
         if message["do"] == "close":
             raise _Closed
         if message["do"] == "ring":
-            self.ring = open_ring(self.channel.take_file(), message["bytes"])
+            self.ring = open_ring(message["files"][0], message["bytes"])
             self._empty_ring()
         if message["do"] == "free":
             self.free += message["slots"]
         return message
-
-
-class _Forwarded(io.TextIOBase):
-    """Sends the lines for the user to the parent, which may show a progress bar."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def write(self, text: str) -> int:
-        if text.strip():
-            self._channel.send({"do": "said", "text": text.rstrip("\n")})
-        return len(text)

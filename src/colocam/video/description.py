@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter
 
 from colocam.errors import ColocamError
 from colocam.utils.files import parse_json, stored, utf8, write_json
-from colocam.video.reader import DEFAULT_FPS, VideoInfo
+from colocam.video.reader import DEFAULT_FPS, VideoReader
 
 FORMAT = 1
 WIDEST = 1 << 16
@@ -78,11 +78,12 @@ class SourceVideo:
 _SOURCE = TypeAdapter(SourceVideo)
 
 
-def describe(path: Path, info: VideoInfo, frames: int, pictures: Sequence[Path] = ()) -> SourceVideo:
-    """Describe a video by its header, the number of frames that were counted, and its image files, if any."""
-    fps = info.fps or DEFAULT_FPS
+def describe(path: Path, reader: VideoReader) -> SourceVideo:
+    """Describe a video that was read; where only a part was, it has as many frames as its header states."""
+    info, fps = reader.info, reader.info.fps or DEFAULT_FPS
+    frames = reader.count if reader.ended else max(reader.count, reader.total)
     duration = info.duration or float(frames / fps)
-    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, picture_names(pictures))
+    return SourceVideo(path.absolute(), info.width, info.height, fps, frames, duration, picture_names(reader.pictures))
 
 
 def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:

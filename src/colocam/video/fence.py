@@ -8,7 +8,6 @@ decoder. Cameras, pipes and network streams are read in this process: they are n
 import atexit
 import os
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -16,11 +15,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Image, VideoFrame
-from colocam.utils.child_processes import ChildProcess, Message, map_file, memory_file
+from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
@@ -49,34 +46,23 @@ class DecoderProcess:
         busy: whether it reads a video.
         count: frames of the video, when it is read.
         ended: whether the video was read to its end.
-        layout: what is asked for of each frame.
     """
 
     def __init__(self) -> None:
-        beat = memory_file(8)
-        self._process = ChildProcess("colocam.video.decoder_child", beat)
-        self._beat = np.frombuffer(map_file(beat), np.uint64)
+        self._process = ChildProcess("colocam.video.decoder_child")
         self._ring = NO_RING
-        self._taken = self._spent = 0  # slots that were read, and those of them that the decoder does not know of
-        self._filled: deque[tuple[int, float, tuple[int, int]]] = deque()
+        self._taken = 0  # slots that were read
         self._videos, self._started = 0, False
         self._name, self._limits = "", Limits()
         self.busy = False
         self.count, self.ended = 0, False
-        self.layout = FrameLayout()
 
     def begin(self, name: str, limits: Limits, **asked: Any) -> None:  # noqa: ANN401 - fields of a message
         """Ask for a video, whose name is for errors."""
         self.busy, self._name, self._limits = True, name, limits
-        self.layout = FrameLayout()
-        self._taken = self._spent = 0
+        self._taken = 0
         self._videos += 1
         self.send({**asked, "limits": asdict(limits), "folder": _working_folder()})
-
-    def begin_frames(self, choice: FrameChoice, layout: FrameLayout) -> None:
-        """Ask for the frames of a video that is open."""
-        self.layout = layout
-        self.send({"do": "frames", "choice": asdict(choice), "layout": layout})
 
     def send(self, message: Message, *files: int) -> None:
         """Send a message about the video."""
@@ -99,6 +85,8 @@ class DecoderProcess:
             match message["do"]:
                 case "said":
                     say(message["text"])
+                case "alive":
+                    continue
                 case "ring":
                     self._renew_ring(message["bytes"])
                 case "error":
@@ -106,22 +94,15 @@ class DecoderProcess:
                 case _:
                     return message
 
-    def next_frame(self) -> VideoFrame | None:
-        """The next frame; None after the last."""
-        while not self._filled:
-            if self._spent:
-                self.send({"do": "free", "slots": self._spent})
-                self._spent = 0
-            message = self.receive(self._limits.frame_seconds)
-            if message["do"] == "closed":
-                self.count, self.ended = message["count"], message["ended"]
-                return None
-            self._filled.extend(message["frames"])
-        index, pts, (height, width) = self._filled.popleft()
-        memory = self._ring[self._taken % len(self._ring), : self.layout.length(height, width)].copy()
-        self._taken += 1
-        self._spent += 1
-        return self.layout.read(memory, index, pts, (height, width))
+    def frames(self, layout: FrameLayout) -> Iterator[VideoFrame]:
+        """Yield the frames that were asked for with this layout."""
+        while (message := self.receive(self._limits.frame_seconds))["do"] != "closed":
+            for index, pts, (height, width) in message["frames"]:
+                memory = self._ring[self._taken % len(self._ring), : layout.length(height, width)].copy()
+                self._taken += 1
+                yield layout.read(memory, index, pts, (height, width))
+            self.send({"do": "free", "slots": len(message["frames"])})
+        self.count, self.ended = message["count"], message["ended"]
 
     def close(self) -> None:
         """Give up the video, if it is being read; end the process if it does not stop soon."""
@@ -147,7 +128,7 @@ class DecoderProcess:
     def _renew_ring(self, slot_bytes: int) -> None:
         file = ring_file(slot_bytes)
         self._ring = open_ring(os.dup(file), slot_bytes)
-        self._taken = self._spent = 0
+        self._taken = 0
         try:
             self.send({"do": "ring", "bytes": slot_bytes}, file)
         finally:
@@ -156,12 +137,10 @@ class DecoderProcess:
     def _next(self, seconds: float) -> Message:
         if not self._started:
             seconds += START_SECONDS
-        left, beats = seconds, int(self._beat[0])
+        left = seconds
         while not self._process.channel.ready(min(TICK, left)):
             left -= TICK
-            if int(self._beat[0]) != beats:
-                left, beats = seconds, int(self._beat[0])
-            elif left <= 0:
+            if left <= 0:
                 raise self._lost(f"its decoder gave no frame for {seconds:g} s and was ended")
         message = self._process.channel.receive()
         if message is None:
@@ -169,7 +148,6 @@ class DecoderProcess:
         self._started = True
         if message["do"] in {"closed", "error"}:
             self.busy = False
-            self._filled.clear()
         return message
 
     def _crashed(self) -> DecoderLostError:
@@ -283,8 +261,8 @@ class FencedReader(VideoReader):
 
     def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
         """Yield the chosen frames in order of presentation; to be called once."""
-        self._decoder.begin_frames(choice, self.layout)
-        while (frame := self._decoder.next_frame()) is not None:
+        self._decoder.send({"do": "frames", "choice": asdict(choice), "layout": self.layout})
+        for frame in self._decoder.frames(self.layout):
             self.count = frame.index + 1
             yield frame
         self.count, self.ended = self._decoder.count, self._decoder.ended
@@ -332,8 +310,7 @@ def decode_images(paths: Sequence[Path]) -> Iterator[VideoFrame]:
     """:func:`colocam.video.images.image_frames`, with a fence."""
     with borrowed_decoder() as decoder:
         decoder.begin(str(paths[0]), LIMITS, do="images", paths=[str(path) for path in paths])
-        while (frame := decoder.next_frame()) is not None:
-            yield frame
+        yield from decoder.frames(IMAGES)
 
 
 def probe(path: Path, *, limits: Limits = LIMITS) -> VideoInfo:
@@ -355,7 +332,7 @@ def probe_source(path: Path) -> SourceVideo:
     with open_video(path) as video:
         for _ in video.frames(FrameChoice(frames=(MOST_FRAMES, None))):  # all are decoded, none is converted
             pass
-        return describe(path, video.info, video.count, video.pictures)
+        return describe(path, video)
 
 
 def read_image(path: Path) -> Image | None:

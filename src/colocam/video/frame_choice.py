@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite
-from typing import TypedDict
 
 from colocam.errors import ArgumentError
 from colocam.types import Image
@@ -34,16 +33,6 @@ class DecodedFrame:
 MAX_FPS = 1_000_000
 DIGITS = 18
 """Longest index of a frame; Python refuses to convert thousands of digits."""
-
-
-class Chosen(TypedDict, total=False):
-    """The fields of :class:`FrameChoice` as keywords."""
-
-    every: int
-    fps: float | None
-    start: float | None
-    end: float | None
-    frames: tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Write H.264 videos that browsers play."""
+"""Write H.264 videos that browsers play, plain or annotated."""
 
 from contextlib import ExitStack
 from fractions import Fraction
@@ -13,11 +13,12 @@ from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from av.video.stream import VideoStream
 
 from colocam.errors import ColocamError
-from colocam.types import Image
+from colocam.types import Image, Localization
 from colocam.utils.files import atomic_path
 from colocam.utils.progress import say
+from colocam.video.drawing import draw_objects
 from colocam.video.input import VideoError
-from colocam.video.reader import DEFAULT_FPS
+from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
 MIN_FPS, MAX_FPS = Fraction(1, 1001), Fraction(1000)
 """Stated frame rates outside this range are set to its nearest end; frames keep their own times."""
@@ -151,3 +152,26 @@ class VideoWriter:
                 raise ColocamError(f"cannot write {self.path}: a video needs at least one frame")
             self._container.mux(self._stream.encode(None))
         return None
+
+
+class AnnotatedVideo:
+    """An mp4 that browsers play, with the heat-map, the box and the label on each frame; a context manager.
+
+    Frames keep the presentation times of their localizations.
+    """
+
+    def __init__(self, path: Path, info: VideoInfo) -> None:
+        self._writer = VideoWriter(path, info.width, info.height, info.fps, quick=True)
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def write(self, image: Image, localization: Localization, *others: Localization) -> None:
+        """Append ``image`` (H, W, 3), RGB at the video's own size, with what was found in this frame drawn on it."""
+        self._writer.write(draw_objects(image, localization, *others), localization.pts)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return self._writer.__exit__(kind, error, trace)

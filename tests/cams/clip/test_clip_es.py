@@ -85,52 +85,6 @@ def test_refinement_is_that_of_the_plain_maps(checkpoint, plain, frames, tags):
     nearly(refined(frames, CLASSES), expected)
 
 
-def snapshot(clip_es):
-    model = clip_es.encoder.model
-    return (
-        {name: value.clone() for name, value in model.state_dict().items()},
-        [(module._forward_hooks.copy(), module._forward_pre_hooks.copy()) for module in model.modules()],
-        [module.training for module in model.modules()],
-    )
-
-
-def unchanged(clip_es, before):
-    state, hooks, modes = snapshot(clip_es)
-    assert all(torch.equal(state[name], value) for name, value in before[0].items())
-    assert hooks == before[1]
-    assert modes == before[2]
-    assert all(weight.grad is None and not weight.requires_grad for weight in clip_es.encoder.model.parameters())
-    assert clip_es.texts.grad is None
-
-
-def test_nothing_is_left_behind(checkpoint, frames, tags):
-    clip_es = ClipES.load(checkpoint, tags, background=BACKGROUND, refine=Refinement())
-    before = snapshot(clip_es)
-    frames.requires_grad_()
-    clip_es(frames, CLASSES)
-    clip_es.average(frames)
-    assert frames.grad is None
-    assert torch.is_grad_enabled()
-    unchanged(clip_es, before)
-
-
-@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
-def test_callers_without_gradients(checkpoint, clip_es, frames, tags, context):
-    expected = clip_es(frames, CLASSES)
-    with context():
-        nearly(clip_es(frames + 0, CLASSES + 0), expected)
-        loaded = ClipES.load(checkpoint, tags)
-        assert not torch.is_grad_enabled()
-    assert loaded(frames, CLASSES).shape == (5, 4, 4)
-
-
-def test_callers_with_autocast(clip_es, frames):
-    expected = clip_es(frames, CLASSES)
-    with torch.autocast("cpu", torch.bfloat16):
-        found = clip_es(frames, CLASSES)
-    nearly(found, expected)
-
-
 def test_identity_names_all_that_matters(checkpoint, tags, tiny_clip, tmp_path):
     base = ClipES.load(checkpoint, tags).identity
     assert json.loads(json.dumps(base)) == base

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from colocam.data.index import count
+from colocam.data.truth import count
 from colocam.data.youtube_objects import PUBLISHED, read_archive
 from colocam.errors import ColocamError
 
@@ -256,15 +256,6 @@ def test_lists_below_the_root_are_found(tmp_path, archives, inside):
     assert count(read_archive(root, version="2.2"))["test boxes"] == 6
 
 
-def test_lists_of_two_versions(converted, tmp_path):
-    for name in ("lists-v1.0", "lists-v2.2"):
-        shutil.copytree(tmp_path / "lists", converted / name)
-    assert "lists-v2.2;" in read_archive(converted, version="2.2").summary
-    (converted / "lists-v1.0").rename(converted / "also-2.2")
-    with pytest.raises(ColocamError, match=r"several folders of split lists .*: choose one with `lists`"):
-        read_archive(converted, version="2.2")
-
-
 def test_v1_frames_with_lists_alone(v1, tmp_path, archives):
     root = tmp_path / "frames"
     shutil.copytree(v1, root)
@@ -307,19 +298,6 @@ def test_broken_lists(converted, tmp_path, name, text, told):
     path = tmp_path / "lists" / "test" / name
     path.unlink() if text is None else path.write_text(text)
     with pytest.raises(ColocamError, match=told):
-        read_archive(converted, version="2.2", lists=tmp_path / "lists")
-
-
-def test_a_list_of_strange_names(converted, tmp_path, archives):
-    archives.picture(converted / "unicorn" / "1.jpg")
-    (tmp_path / "lists" / "test" / "image_ids.txt").write_text("unicorn/1.jpg\n")
-    with pytest.raises(ColocamError, match="'unicorn' is no path of YouTube-Objects"):
-        read_archive(converted, version="2.2", lists=tmp_path / "lists")
-
-
-def test_a_missing_split(converted, tmp_path):
-    shutil.rmtree(tmp_path / "lists" / "val")
-    with pytest.raises(ColocamError, match=r"no list of val; expected .*lists/val/image_ids\.txt"):
         read_archive(converted, version="2.2", lists=tmp_path / "lists")
 
 

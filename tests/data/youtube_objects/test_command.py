@@ -4,12 +4,10 @@ import shutil
 
 import pytest
 
+from colocam.data.batches import labelled_samples, scaled_boxes
 from colocam.data.catalogue import read_catalogue
 from colocam.data.frame_cache import cache_frames
-from colocam.data.index import count
-from colocam.data.samples import labelled_samples, scaled_boxes
 from colocam.data.truth import read_truth
-from colocam.data.youtube_objects import PUBLISHED, read_archive
 
 
 def samples_of(out, cache, split, size=16):
@@ -61,13 +59,6 @@ def test_converted_frames(colocam, archives, tmp_path, option):
     assert len(samples_of(tmp_path / "out", tmp_path / "cache", "val")) == 4
 
 
-def test_no_difference_no_warning(colocam, v2, tmp_path, monkeypatch):
-    counts = count(read_archive(v2, version="2.2"))
-    monkeypatch.setitem(PUBLISHED, "2.2", {name: counts[name] for name in PUBLISHED["2.2"]})
-    outcome = colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path)
-    assert "DIFFER" not in outcome.out + outcome.err
-
-
 def test_training_on_an_index(colocam, v2, tmp_path, tiny_sets):
     assert colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path / "out").code == 0
     boxes = tmp_path / "out" / "truth.csv"
@@ -76,25 +67,6 @@ def test_training_on_an_index(colocam, v2, tmp_path, tiny_sets):
     outcome = colocam("evaluate", tmp_path / "run", "--boxes", boxes)
     assert outcome.code == 0
     assert "on 6 frames of 4 test videos" in outcome.out
-
-
-def test_a_table_of_frames(colocam, archives, tmp_path):
-    rows = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
-    for tag in ("cat", "dog"):
-        for split in ("train", "val", "test-public"):
-            shot = f"{tag}/{split}/shot-1"
-            archives.picture(tmp_path / f"frames/{shot}/00000001.jpg")
-            box = ",,," if split == "train" else "4,5,20,18"
-            rows.append(f"{tag}/{split},{shot},frames/{shot}/00000001.jpg,{tag},{split},32,24,{box}")
-    (tmp_path / "manifest.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    outcome = colocam("index", "frames", tmp_path / "manifest.csv", "-o", tmp_path / "out")
-    assert outcome.code == 0
-    assert [line.split("│")[1:-1] for line in outcome.out.splitlines() if "│ test" in line] == [
-        [" test  ", " 2      ", " 2     ", " 2      ", " 2               ", " 2     "]
-    ]
-    assert samples_of(tmp_path / "out", tmp_path / "cache", "test")["dog/test-public/shot-1", 0] == [
-        pytest.approx([2, 5 * 16 / 24, 10, 12])
-    ]
 
 
 def test_errors_are_one_line(colocam, archives, tmp_path, v1):

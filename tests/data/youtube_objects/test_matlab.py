@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
-from colocam.data.youtube_objects.mat_file import corners_of, labelled_frames, read_variable
+from colocam.data.youtube_objects.mat_file import labelled_frames, read_variable
 from colocam.errors import ColocamError
 
 A, B = [1.0, 2, 3, 4], [5.5, 6, 7, 8]
@@ -25,35 +25,6 @@ def through(tmp_path):
     return write_and_read
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (np.array([A]), [A]),
-        (np.array(A), [A]),
-        (np.array(A)[:, None], [A]),
-        (np.array([A, B]), [A, B]),
-        (np.array([A, B], np.int16), [A, [5, 6, 7, 8]]),
-        (np.zeros((0, 0)), []),
-    ],
-)
-def test_boxes_of_a_matrix(through, value, expected):
-    boxes = corners_of(through(value), "here")
-    assert boxes.shape == (len(expected), 4)
-    assert boxes.tolist() == expected
-
-
-@pytest.mark.parametrize("transpose", [False, True])
-def test_boxes_of_a_cell(through, archives, transpose):
-    value = archives.cell([A, np.zeros((0, 4)), [A, B]])
-    assert corners_of(through(value.T if transpose else value), "here").tolist() == [A, A, B]
-
-
-@pytest.mark.parametrize("value", [np.ones((4, 3)), np.array(["cat"]), np.ones((2, 2, 3))])
-def test_what_is_no_box(through, value):
-    with pytest.raises(ColocamError, match="here: boxes must be rows of x0, y0, x1, y1"):
-        corners_of(through(value), "here")
-
-
 def frames(value):
     return [(number, boxes.tolist()) for number, boxes in labelled_frames(value, "here")]
 
@@ -64,11 +35,6 @@ def test_a_struct_array(through, archives, names):
     expected = [(1139, [A, B]), (7, [])]
     assert frames(through(array)) == expected
     assert frames(through(array.T)) == expected
-
-
-def test_nothing_labelled(through):
-    assert frames(through(np.zeros((0, 0)))) == []
-    assert frames(through(np.empty((1, 0), dtype=[("im", object), ("boxes", object)]))) == []
 
 
 @pytest.mark.parametrize(

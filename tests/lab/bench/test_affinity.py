@@ -54,21 +54,3 @@ def test_the_timed_step_is_the_gradient_of_the_loss(sequences):
         loss = affinity.CRFLoss(affinity.SIGMA, affinity.SIGMA_XY)(pictures, maps)
     expected = torch.autograd.grad(loss, maps)[0]
     torch.testing.assert_close(affinity.loss_step(4, sequences, "scene", CPU)(1), expected)
-
-
-@pytest.mark.parametrize("kind", ["scene", "noise"])
-def test_frames_are_pictures_and_follow_their_seed(kind):
-    pictures, maps = frames.make_frames(3, 32, kind, 5)
-    assert pictures.shape == (3, 3, 32, 32)
-    assert pictures.dtype == torch.uint8
-    assert float(pictures.float().std()) > 10
-    assert 0 <= float(maps.min()) < 0.1
-    assert 0.9 < float(maps.max()) <= 1
-    assert torch.equal(pictures, frames.make_frames(3, 32, kind, 5)[0])
-    assert not torch.equal(pictures, frames.make_frames(3, 32, kind, 6)[0])
-
-
-def test_the_median_is_of_warm_calls_in_turn():
-    seen = []
-    assert timing.median_ms(seen.append, CPU, 5) >= 0
-    assert seen == [0, 1, 2, 0, 1, 2, 3, 4]

@@ -3,13 +3,11 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 import torch
 
 from colocam.config import load_config
 from colocam.inference import Localizer
-from colocam.video.fence import decode
 from lab.bench import inference, shipped
 
 CPU = torch.device("cpu")
@@ -93,19 +91,7 @@ def test_the_maps_of_a_fitted_run_show_the_object(tiny, tmp_path, monkeypatch):
         assert 0.02 < (x2 - x1) * (y2 - y1) / (64 * 48) < 0.9
 
 
-def test_videos_differ_in_their_content_and_not_in_their_frames(tmp_path):
-    videos = shipped.write_videos(tmp_path / "videos", shipped.scenes(), 3, 2)
-    assert len({path.read_bytes() for path in videos}) == 2
-    first, second = ([frame.image for frame in decode(path)] for path in videos)
-    assert len(first) == 3
-    np.testing.assert_array_equal(first, second)
-
-
 def test_an_option_of_another_benchmark_is_refused(colocam):
     assert colocam("bench", "cam", "--videos", 3).error == (
         "error: the benchmark cam takes no videos: leave that option out"
     )
-
-
-def test_presets_of_a_device():
-    assert inference.PRESETS == {"cuda": ("resnet50", "paper"), "cpu": ("lite0", "cpu")}

@@ -53,14 +53,6 @@ def test_a_logistic_regression_has_features_and_a_fit(config, capsys, monkeypatc
     assert "stage 1, logistic regression" in capsys.readouterr().out
 
 
-def test_the_shipped_presets_are_measured_on_a_gpu(monkeypatch):
-    seen = []
-    monkeypatch.setattr(train, "_case", lambda name, config, *_: seen.append((name, config.frames.crop)))
-    monkeypatch.setattr(train, "conditions", lambda what, _: {"what": what, "device": "", "torch": "", "date": ""})
-    train.run("cuda")
-    assert seen == [("resnet50", 448), ("paper", 224)]
-
-
 def test_every_cam_method_is_measured_beside_the_classifier(config, tmp_path, capsys):
     result = cam.run("cpu", tmp_path / "cam.json", config)
     assert list(result["batch_ms"]) == ["classifier alone", *classifier_cams()]

@@ -1,14 +1,13 @@
 """Drawings say what they were given: names, numbers, gaps."""
 
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import cv2
 import numpy as np
 import pytest
 
 from colocam.report.gallery import Case, CaseImage, Group, address
-from lab.study.figures import Bars, Boxes, Images, Lines, Series, decode, draw
+from lab.study.figures import Bars, Boxes, Lines, Series, draw
 from lab.study.tables import Measured
 
 OURS = Series("ours", (Measured((60.0, 62.0)), None, Measured((70.0,))))
@@ -46,18 +45,6 @@ def test_names_and_places_are_written(drawing, said):
     assert draw(drawing) == (svg, png)
 
 
-def test_numbers_along_an_axis_are_written_plainly_and_side_by_side():
-    """Powers of ten without the markup of mathematics; 0.5 has no room between 0.3 and 1, when 16 is there, too."""
-    times = Series("ours", (Measured((0.2,)), Measured((3.0,)), Measured((150.0,))))
-    found = texts(draw(Lines("n", "ms", (1, 2, 256), (times,), log=True))[0])
-    assert {"1", "10", "100"} <= set(found)
-    assert not [said for said in found if "$" in said]
-    places = (0.3, 0.5, *range(1, 17))
-    found = texts(draw(Lines("weight", "%", places, (Series("ours", [Measured((70.0,))] * 18),)))[0])
-    assert {"0.3", "1", "2", "16"} <= set(found)
-    assert "0.5" not in found
-
-
 def test_a_bar_is_as_high_as_its_mean():
     """One bar reaches up to 60, one to 30: its height in the SVG is half."""
     svg, _ = draw(Bars("%", ("A", "B"), (Series("ours", (Measured((50.0, 70.0)), Measured((30.0,)))),)))
@@ -74,27 +61,3 @@ def group(count):
     picture = CaseImage("CoLo-CAM", address(image, 95), "", "IoU 0.90", right=True)
     case = Case("cat", "cat/0", 3, "cat", 0.9, (picture, picture))
     return Group("best", "Best cases", "", (case,) * count)
-
-
-def test_pictures_stand_in_rows():
-    svg, png = draw(Images((group(1), group(9))))
-    assert sum("Best cases: cat" in said for said in texts(svg)) == 5
-    assert "CoLo-CAM, IoU 0.90" in texts(svg)
-    assert (abs(pixels(png).astype(int) - (40, 30, 200)).max(2) < 12).mean() > 0.1
-    assert "no example" in texts(draw(Images(()))[0])
-
-
-def test_classes_take_turns_in_a_drawing_of_pictures():
-    one = group(1).cases[0]
-    cases = tuple(replace(one, tag=tag) for tag in ("ant", "bee", "cat"))
-    groups = tuple(replace(group(1), title=title, cases=cases) for title in ("best", "typical", "worst"))
-    said = texts(draw(Images(groups))[0])
-    assert [line for line in said if ": " in line] == [
-        *("best: ant", "best: bee", "typical: bee", "typical: cat", "worst: cat", "worst: ant"),
-    ]
-
-
-def test_a_picture_is_read_back():
-    found = decode(group(1).cases[0].images[0])
-    assert found.shape == (12, 16, 3)
-    assert abs(found.astype(int) - (200, 30, 40)).max() < 12

@@ -4,7 +4,6 @@ import statistics
 
 import pytest
 
-from colocam.data.youtube_objects import CLASSES
 from lab.study import STUDIES
 from lab.study.recipe import published
 
@@ -24,12 +23,6 @@ def test_every_study_names_its_table_and_what_the_paper_says():
         assert "tab:" in published(name)["source"] or "fig:" in published(name)["source"]
 
 
-def test_all_rows_are_there():
-    assert [len(COMPARE["rows"][version]) for version in ("v1.0", "v2.2")] == [26, 16]
-    assert tuple(COMPARE["classes"]) == tuple(CLASSES)
-    assert len(ROWS) == len({(version, row["method"]) for version, row in ROWS})
-
-
 @pytest.mark.parametrize(
     ("version", "row"), ROWS, ids=lambda value: value if isinstance(value, str) else value["method"]
 )
@@ -44,15 +37,6 @@ def test_an_average_is_the_mean_of_its_classes(version, row):
         cut = 0 <= mean - row["average"] < 0.1
         assert cut != ((version, row["method"]) in OFF)
         assert OFF.get((version, row["method"]), row["average"]) == row["average"]
-
-
-@pytest.mark.parametrize(
-    ("version", "row"), ROWS, ids=lambda value: value if isinstance(value, str) else value["method"]
-)
-def test_a_row_is_run_here_or_quoted(version, row):
-    assert row.get("quoted", False) != ("key" in row)
-    assert row["ms"] is None or row["ms"] > 0
-    assert version in {"v1.0", "v2.2"}
 
 
 def test_the_tables_agree_with_each_other():
@@ -73,26 +57,3 @@ def test_the_tables_agree_with_each_other():
     assert backbones["colocam"]["resnet50"] == first["colocam"]
     clip = published("clip-es")["rows"]
     assert (clip[0]["v1.0"], clip[0]["v2.2"]) == (first["clip-es"], second["clip-es"])
-
-
-def test_clip_es_has_its_nine_rows():
-    rows = published("clip-es")["rows"]
-    options = [(row["label"], row["background"], row["refine"]) for row in rows]
-    assert len(set(options)) == 9
-    assert not any(refine and not background for _, background, refine in options)
-
-
-def test_stability_is_as_steady_as_the_text_says_and_where_it_is_not():
-    stability = published("stability")
-    spreads = {version: [std for _, std in stability[version].values()] for version in ("v1.0", "v2.2")}
-    assert list(stability["v1.0"]) == list(stability["v2.2"]) == [1, 5, *range(10, 101, 10)]
-    assert (min(spreads["v2.2"]), max(spreads["v2.2"])) == (1.60, 2.26)  # the text: 1.6 to 2.26
-    assert (min(spreads["v1.0"]), max(spreads["v1.0"])) == (1.30, 1.86)  # the text: 1.30 to 1.72
-    assert "1.86" in stability["says"]
-
-
-def test_an_operation_is_about_half_of_a_multiply_add():
-    rows = published("cost")["rows"]
-    for method in ("layercam", "colocam"):
-        assert rows["gflops"][method] / rows["gmacs"][method] == pytest.approx(2, abs=0.01)
-    assert rows["parameters_m"]["colocam"] - rows["learnable_m"]["colocam"] == pytest.approx(23.5)

@@ -94,28 +94,6 @@ def test_validation_boxes_choose_the_epochs_where_asked(lab, tmp_path):
     assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["threshold_from"] == "validation"
 
 
-def test_equal_configurations_are_one_cell(lab):
-    n = lab.config().localizer.frames
-    same = Trained("colocam", (f"localizer.frames={n}",))
-    assert same.identity(lab, 0) == Trained("colocam").identity(lab, 0)
-    assert Trained("colocam", (f"localizer.frames={n + 1}",)).identity(lab, 0) != same.identity(lab, 0)
-    assert same.identity(lab, 1) != same.identity(lab, 0)
-    assert Trained("fcam").identity(lab, 0) != same.identity(lab, 0)
-    draws = Trained("colocam", ("localizer.leave_out=1",), draws=True)
-    assert draws.config(lab, 3).seed == 0
-    assert draws.config(lab, 3).localizer.leave_out_draw == 3
-    # where CLIP lies changes nothing but CLIP's own rows
-    moved = Lab(lab.out, lab.data, overrides=("clip.model=elsewhere",), smoke=True, device="cpu")
-    assert same.identity(moved, 0) == same.identity(lab, 0)
-    assert ClipRow().identity(moved, 0) != ClipRow().identity(lab, 0)
-
-
-def test_the_users_changes_come_before_the_studys(lab):
-    user = Lab(lab.out, lab.data, overrides=("localizer.frames=5", "localizer.lr=0.125"), smoke=True, device="cpu")
-    config = Trained("colocam", ("localizer.frames=2",)).config(user, 0)
-    assert (config.localizer.frames, config.localizer.lr) == (2, 0.125)
-
-
 def test_models_are_kept_only_where_nothing_was_changed(lab, again):
     again("sampling")
     plain, _ = run_cell(lab, Trained("tcam"), 0)
@@ -201,12 +179,6 @@ def test_every_backbone_can_be_built_from_every_recipe_for_real_videos(lab, pres
     with torch.device("meta"):  # no memory and no random numbers
         LocalizerNet(make_classifier(config, untrained(config), 2), config.localizer.decoder)
     assert name.startswith(("resnet", "vit")) or config.classifier.fit == "sgd"
-
-
-def test_the_configured_backbone_is_run_as_configured(lab):
-    real = Lab(lab.out, lab.data, preset="resnet50", device="cpu")
-    own = Trained("colocam", methods.backbone_overrides(real, "resnet50"))
-    assert own.identity(real, 0) == Trained("colocam").identity(real, 0)
 
 
 def test_data_are_found_or_the_remedy_named(collection, tmp_path):

@@ -8,15 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from colocam.config import load_config
 from colocam.evaluation.metrics import PROTOCOLS
-from colocam.models import Classifier, LocalizerNet
-from lab.study import STUDIES, list_studies
+from lab.study import STUDIES
 from lab.study.cells import Trained, run_cell
 from lab.study.figures import draw
 from lab.study.recipe import Results, published
 from lab.study.tables import Measured
-from lab.study.workplace import SMOKE, Lab, StudyData
+from lab.study.workplace import Lab, StudyData
 
 ISSUE = [
     "compare",
@@ -43,15 +41,6 @@ def table(folder, name="table"):
 def cell_results(folder):
     paths = (folder.parent / "work" / "cells").glob("*/result.json")
     return {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-
-
-def test_all_thirteen_are_listed_with_their_place_in_the_paper_and_one_of_our_own():
-    assert list(STUDIES) == [*ISSUE, "videos"]
-    *lines, own = list_studies().splitlines()
-    assert [line.split()[0] for line in lines] == ISSUE
-    assert all(published(name)["source"] in line for name, line in zip(ISSUE, lines, strict=True))
-    assert own.startswith("videos ")
-    assert own.endswith("Not in the paper.")
 
 
 @pytest.mark.parametrize("name", ISSUE)
@@ -160,32 +149,6 @@ def test_compare_has_all_methods_and_marks_what_is_quoted(smoked):
     (colocam,) = [row for row in per_class if row["method, protocol"] == "CoLo-CAM, oracle-per-class"]
     mean = sum(float(colocam[tag]) for tag in ("bus", "cat", "owl")) / 3
     assert float(rows["CoLo-CAM"]["oracle-per-class"]) == pytest.approx(mean)
-
-
-def test_more_frames_have_a_larger_energy(smoked):
-    energy = table(smoked("adaptive"), "energy")
-    assert energy[0]["ours"] == ""  # a single frame has no colour term
-    assert 0 < float(energy[1]["ours"]) < 9  # far below that of 224²
-    assert float(energy[1]["published"]) == pytest.approx(9.301, abs=1e-3)
-
-
-def test_cost_counts_what_torch_counts(smoked):
-
-    config = load_config(overrides=SMOKE)
-    net = LocalizerNet(Classifier(config.backbone, 10), config.localizer.decoder)
-    rows = {row["quantity"]: row for row in table(smoked("cost"))}
-    for method, module in (("LayerCAM, ours", net.classifier), ("CoLo-CAM, ours", net)):
-        count = sum(parameter.numel() for parameter in module.parameters())
-        assert float(rows["parameters, M"][method]) == pytest.approx(count / 1e6)
-    learnable = sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad)
-    assert float(rows["learnable parameters, M"]["CoLo-CAM, ours"]) == pytest.approx(learnable / 1e6)
-    flops = {method: float(rows["FLOPs of one frame, G"][f"{method}, ours"]) for method in ("LayerCAM", "CoLo-CAM")}
-    assert 0 < flops["LayerCAM"] < flops["CoLo-CAM"]
-
-
-def test_a_cell_says_the_values_that_it_changes():
-    changed = Trained("colocam", ("localizer.losses.weighting=adaptive", "localizer.losses.coloc=0.3"))
-    assert changed.label == "CoLo-CAM, weighting=adaptive, coloc=0.3"
 
 
 def test_clips_that_a_tag_does_not_have_cannot_be_left_out(smoked):

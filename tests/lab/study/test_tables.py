@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.study.tables import Measured, Table, markdown, order_note, text, to_csv
+from lab.study.tables import Measured, Table, markdown, order_note, to_csv
 
 numbers = st.lists(st.floats(0, 100), min_size=2, max_size=6)
 
@@ -18,15 +18,6 @@ def test_mean_and_deviation(values):
     measured = Measured(tuple(values))
     assert measured.mean == pytest.approx(np.mean(values), abs=1e-9)
     assert measured.std == pytest.approx(np.std(values, ddof=1), abs=1e-6)
-
-
-def test_entries_as_text():
-    assert text(Measured((1.0, 2.0, 3.0))) == "2.0 ± 1.0"
-    assert text(Measured((71.25,)), 2) == "71.25"
-    assert text(Measured((71.25,))) in {"71.2", "71.3"}
-    assert text(82.1) == "82.1"
-    assert text(None) == "–"
-    assert text("quoted") == "quoted"
 
 
 def table():
@@ -40,14 +31,6 @@ def test_markdown_has_one_cell_per_column():
     cells = [line.replace("\\|", "").count("|") for line in lines[2:]]
     assert cells == [4] * 4
     assert "2.0 ± 1.4" in lines[4]
-
-
-def test_words_begin_at_the_left_and_numbers_end_at_the_right():
-    rows = (("m = 1", "where it is", "78.7 ± 1.7", Measured((1.0,)), None), ("m = 2", None, "–", 3.0, 4.0))
-    columns = Table("table", "Title", ("left out", "place", "published", "ours", "theirs"), rows)
-    assert markdown(columns).splitlines()[3] == "|---|---|---:|---:|---:|"
-    assert not columns.repeated
-    assert table().repeated
 
 
 def test_csv_keeps_all_digits_and_tells_the_seeds():

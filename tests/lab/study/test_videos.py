@@ -3,15 +3,13 @@
 import csv
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import replace
-from math import inf
 from pathlib import Path
 
 import pytest
 
 from colocam.data.catalogue import Catalogue
 from colocam.types import Clip
-from lab.study.videos import FewVideos, chosen_clips
+from lab.study.videos import chosen_clips
 
 
 def catalogue(**videos):
@@ -32,15 +30,6 @@ def catalogue(**videos):
 
 def videos_of(clips, tag, *splits):
     return {clip.video for clip in clips if clip.tag == tag and clip.split in splits}
-
-
-def test_the_chosen_clips_come_from_as_many_videos_as_possible():
-    every = catalogue(cat=4, owl=30)  # 8 and 60 clips
-    for count, cats, held in ((2, 2, 1), (5, 4, 1), (10, 4, 1)):
-        clips = chosen_clips(every, count, 0.2, seed=1)
-        assert len(videos_of(clips, "cat", "train", "val")) == cats
-        assert len(videos_of(clips, "cat", "val")) == held
-        assert len([clip for clip in clips if clip.tag == "cat" and clip.split != "test"]) == min(count, 8)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -83,10 +72,3 @@ def test_the_table_is_what_was_trained_on_fewer_videos_and_evaluated(smoked):
     text = (folder / "README.md").read_text(encoding="utf-8")
     assert "Not in the paper." in text
     assert "All clips: 3–3 of each class" in text
-
-
-def test_boxes_of_validation_videos_change_nothing(lab):
-    """The videos that are held out need not have any."""
-    cell = FewVideos(inf)
-    assert cell.identity(lab, 0) == cell.identity(replace(lab, val_boxes=True), 0)
-    assert cell.identity(lab, 0) != FewVideos(2).identity(lab, 0)

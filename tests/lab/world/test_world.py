@@ -10,7 +10,6 @@ from colocam.data.truth import read_truth
 from colocam.demo.figures import CLASSES
 from colocam.demo.world import make_world
 from colocam.errors import ColocamError
-from colocam.video.fence import decode, probe
 
 SMALL = {"videos_per_class": (2, 1, 1), "frames": 5, "size": (64, 48), "fps": 12}
 
@@ -39,36 +38,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(made, tmp_pa
     assert not [name for name in other if first[name] == other[name]]
 
 
-def test_a_larger_world_holds_the_smaller_one(made, tmp_path):
-    folder, _ = made
-    make_world(tmp_path, seed=3, **{**SMALL, "videos_per_class": (1, 2, 0)})
-    small, large = digests(tmp_path), digests(folder)
-    common = [name for name in small if name.endswith(".mp4") and name in large]
-    assert len(common) == 2 * len(CLASSES)
-    assert all(small[name] == large[name] for name in common)
-
-
-def test_the_catalogue_reads_it(made):
-    _, world = made
-    catalogue = read_catalogue(world.manifest)
-    assert catalogue.tags == tuple(sorted(CLASSES))
-    assert [len(catalogue.of(split)) for split in ("train", "val", "test")] == [12, 6, 6]
-    assert {clip.tag for clip in catalogue.of("test")} == set(CLASSES)
-    assert {clip.tag for clip in read_catalogue(world.videos).clips} == set(CLASSES)
-
-
-def test_the_videos_are_h264_of_the_asked_size_and_rate(made):
-    _, world = made
-    videos = sorted(world.videos.rglob("*.mp4"))
-    assert len(videos) == 24
-    for path in videos[::5]:
-        info = probe(path)
-        assert (info.width, info.height, info.fps) == (64, 48, 12)
-        frames = list(decode(path))
-        assert [frame.pts for frame in frames] == pytest.approx([index / 12 for index in range(5)])
-        assert b"avc1" in path.read_bytes()
-
-
 def test_the_truth_has_every_frame_once_and_stays_apart(made):
     folder, world = made
     truth = read_truth(world.truth)
@@ -82,13 +51,6 @@ def test_the_truth_has_every_frame_once_and_stays_apart(made):
     assert np.all(np.array(boxes)[:, [1, 3]] <= 48)
     assert not any("box" in key or "x1" in key for key in csv.DictReader(world.manifest.open()).fieldnames)
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.csv", "truth.csv", "videos", "world.json"]
-
-
-def test_a_world_that_is_there_is_left_alone(made):
-    folder, world = made
-    times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    assert make_world(folder, seed=3, **SMALL) == world
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == times
 
 
 def test_an_interrupted_world_is_finished(made, tmp_path, monkeypatch):
@@ -129,9 +91,3 @@ def test_impossible_worlds_are_refused_before_anything_is_written(name, value, t
     with pytest.raises(ColocamError, match=f"{name}.*at least"):
         make_world(tmp_path / "world", **{**SMALL, name: value})
     assert not (tmp_path / "world").exists()
-
-
-def test_a_folder_that_cannot_be_made_is_explained(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ColocamError, match="choose another output folder"):
-        make_world(tmp_path / "file" / "world", **SMALL)

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from colocam.data.index import Index
-from colocam.data.truth import Truth
+from colocam.data.truth import Index, Truth
 from colocam.data.youtube_objects.distributed import is_v1, is_v2, read_v1, read_v2
 from colocam.data.youtube_objects.lists import find_lists, read_lists, val_videos
 from colocam.data.youtube_objects.shots import CLASSES, Corners, Notes, Shot

@@ -13,7 +13,7 @@ from colocam.boxes.candidates import find_chooser
 from colocam.boxes.extract import boxes_at_levels
 from colocam.config.card import Card
 from colocam.config.schema import Frames as FrameSizes
-from colocam.data.samples import Boxes
+from colocam.data.batches import Boxes
 from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.metrics.hits import hits_of_overlaps
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID

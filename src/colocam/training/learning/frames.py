@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from colocam.data.batches import BatchIndices
+from colocam.data.batches import BatchIndices, Boxes, Samples
 from colocam.data.frame_cache import (
     CachedClip,
     EntryWriter,
@@ -20,7 +20,6 @@ from colocam.data.frame_cache import (
     entry_key,
     load_entry,
 )
-from colocam.data.samples import Boxes, Samples
 from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction
 from colocam.labels.imported import LeftOut

@@ -16,21 +16,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip
-from colocam.data.samples import Samples, spread_samples
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.imported import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
-from colocam.training.journal import Journal
 from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe
-from colocam.training.learning.classes import fit_classes, frames_and_classes, grown_model
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames
-from colocam.training.learning.head import REPLAYED, class_head, head_features, refit_head
+from colocam.training.learning.heads import (
+    REPLAYED,
+    class_head,
+    fit_heads,
+    frames_and_classes,
+    grown_model,
+    head_features,
+)
 from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
-from colocam.training.loop import fit
+from colocam.training.loop import Journal, fit
 from colocam.training.rounds import own_labels
 from colocam.utils.locks import temporary_folder
 from colocam.utils.progress import graceful_stop
@@ -223,7 +228,7 @@ def _with_classes(
     best = lesson.look(grown_model(model, grown.catalogue.tags))
     lesson.note("before", best, kept=True)
     if len(grown.catalogue.tags) > known:
-        new = lesson.look(with_classes(lesson, best.model, known))
+        new = lesson.look(with_head(lesson, best.model, first_new=known))
         if lesson.keep("classes", best, new, known=known) is best:
             names = ", ".join(grown.catalogue.tags[known:])
             left_out[f"new class {names}: held-out frames of other classes would get a wrong class"] += 1
@@ -231,15 +236,6 @@ def _with_classes(
         best = new
     left_out.update(refused)
     return lesson, best
-
-
-def with_classes(lesson: Lesson, model: Model, first: int) -> Model:
-    """The model with heads that know the classes from index ``first`` on."""
-    run, taught = lesson.run, lesson.taught
-    net = deepcopy(model.net).to(run.device).eval()
-    corrected, replayed = taught.part(taught.present).samples, _replayed(lesson)
-    fit_classes(net, first, corrected, replayed, run.config.frames.crop, run.device)
-    return Model(net, model.card)
 
 
 def _replayed(lesson: Lesson) -> Samples:
@@ -293,11 +289,11 @@ def with_card(
     return Candidate(Model(one.model.net, new), one.seen)
 
 
-def with_head(lesson: Lesson, model: Model) -> Model:
-    """The model with a head that was refitted to corrected classes."""
+def with_head(lesson: Lesson, model: Model, first_new: int = 0) -> Model:
+    """The model with a head that was refitted to corrected classes, or heads that know the classes from an index on."""
     run, taught = lesson.run, lesson.taught
-    net = deepcopy(model.net).to(run.device).eval()
-    refit_head(net, taught.part(taught.present).samples, _replayed(lesson), run.config.frames.crop, run.device)
+    net, corrected = deepcopy(model.net).to(run.device).eval(), taught.part(taught.present).samples
+    fit_heads(net, corrected, _replayed(lesson), run.config.frames.crop, run.device, first_new=first_new)
     return Model(net, model.card)
 
 

@@ -13,9 +13,8 @@ from colocam.models.model_file import Model, save_model
 from colocam.run import Run
 from colocam.training.learning.card import Agreement
 from colocam.training.learning.frames import CorrectedFrames, History
-from colocam.training.stage1 import link
 from colocam.utils.digests import file_digest
-from colocam.utils.files import parse_json, write_json
+from colocam.utils.files import link, parse_json, write_json
 from colocam.utils.tensors import save_checkpoint
 
 FORMAT = 1

@@ -1,7 +1,7 @@
-"""Learn a class that the model does not know: one more output of its heads, from corrected frames.
+"""Fit the heads that name the class to corrected frames: refit them, or add an output for a class that is new.
 
-Only the row of the new class is fitted, to features of the frozen encoder: what the model says of the other classes
-stays as it is.
+The encoder stays as it is. For a new class only its own row is fitted, so that what the model says of the other classes
+stays as well.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,24 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from colocam.data.samples import Samples
+from colocam.data.batches import Samples
 from colocam.labels.corrections import Correction
 from colocam.labels.imported import LeftOut
 from colocam.models import LocalizerNet
+from colocam.models.localizer_net import expanded
 from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.training.learning.frames import CorrectedFrames, History, corrected_frames
-from colocam.training.learning.head import PENALTY, STEPS, head_features
 
 LEAST_FRAMES = 5
 """Frames with a box of a class, set or checked by people and not held out, from which it can be learnt."""
 NEVER = -1e4
 """Bias of a class that is not learnt yet: no frame shows it."""
+REPLAYED = 2
+"""Frames of each training clip that are replayed."""
+PENALTY = 0.1
+"""Weight of the squared change of the head, relative to its squared size."""
+STEPS = 30
 
 
 def frames_and_classes(
@@ -74,58 +79,87 @@ def _grown(head: nn.Linear, more: int) -> nn.Linear:
     return new.to(head.weight.device)
 
 
-def fit_classes(
-    net: LocalizerNet, first: int, corrected: Samples, replayed: Samples, size: int, device: torch.device
+def class_head(net: LocalizerNet) -> nn.Linear:
+    """The head that names the class: of crops around the object, if the network has one, else of whole frames."""
+    return net.classifier.head if net.crop_head is None else net.crop_head
+
+
+@torch.no_grad()
+def head_features(
+    net: LocalizerNet, samples: Samples, size: int, device: torch.device, *, whole: bool = False
+) -> Tensor:
+    """(N, C) input of the head that names the class, float64; with ``whole`` of the head of whole frames."""
+    parts, classifier = [], net.classifier
+    for frames, classes in samples.batches(size, device):
+        if whole or net.crop_head is None:
+            features = classifier.pooled(classifier.encoder(classifier.class_frames(frames))[-1])
+        else:
+            features = net.crop_features(frames, expanded(net.boxes(*net.maps(frames), classes)))
+        parts.append(features.double())
+    return torch.cat(parts) if parts else torch.zeros(0, classifier.head.in_features, dtype=torch.float64)
+
+
+@torch.no_grad()
+def fit_heads(
+    net: LocalizerNet, corrected: Samples, replayed: Samples, size: int, device: torch.device, *, first_new: int = 0
 ) -> None:
-    """Fit the rows of new classes of all heads in place, see :func:`fitted_rows`.
+    """Fit the head that names the class in place, or the rows of new classes of all heads, see :func:`fitted_rows`.
 
     Args:
-        net: with heads that have outputs for the new classes.
-        first: index of the first new class.
+        net: the trained one, with outputs for the new classes.
         corrected: frames whose class a person stated.
         replayed: frames of training clips with the class of their tag; may be none.
         size: side of the frames.
         device: the network's device.
+        first_new: index of the first new class; 0: there is none.
     """
-    heads = [net.classifier.head, *([] if net.crop_head is None else [net.crop_head])]
-    for whole, head in zip((True, False), heads, strict=False):  # a crop is cut where the first one sees the class
-        features = [head_features(net, one, size, device, whole=whole) for one in (corrected, replayed)]
+    heads = [(class_head(net), net.crop_head is None)]
+    if first_new and net.crop_head is not None:
+        heads.insert(0, (net.classifier.head, True))  # a crop is cut where this one sees the class
+    for head, whole in heads:
         parts = [
-            (one, samples.classes.to(device)) for one, samples in zip(features, (corrected, replayed), strict=True)
+            (head_features(net, one, size, device, whole=whole), one.classes.to(device))
+            for one in (corrected, replayed)
         ]
-        weight, bias = fitted_rows(head.weight.detach().double(), head.bias.detach().double(), first, parts)
-        head.weight[first:], head.bias[first:] = weight, bias
+        weight, bias = fitted_rows(head.weight.double(), head.bias.double(), first_new, parts)
+        head.weight[first_new:], head.bias[first_new:] = weight, bias
 
 
 def fitted_rows(
     weight: Tensor, bias: Tensor, first: int, parts: Sequence[tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
-    """Rows w, b from ``first`` on that minimise Σ CE(part) + PENALTY · ‖w‖² / r, with r the mean of ‖W_k‖², k < first.
+    """Rows w, b from ``first`` on that minimise Σ CE(part) + PENALTY · ‖w − w₀‖² / r.
+
+    Of new rows, w₀ is 0 and r the mean of ‖W_k‖², k < first; with ``first`` = 0, w₀ is W and r is ‖W‖².
 
     Args:
-        weight: (K, C), of which the first rows stay.
+        weight: W (K, C), of which the rows before ``first`` stay.
         bias: (K,).
-        first: index of the first new row.
+        first: index of the first new row; 0: none is new, and all are fitted.
         parts: features (n, C) and classes (n,); a part without frames does not count.
 
     Returns:
         (K − first, C) and (K − first,).
     """
-    old, scale = weight[:first], weight[:first].square().sum(1).mean()
-    w = torch.zeros_like(weight[first:]).requires_grad_()
-    b = bias[:first].mean().repeat(len(weight) - first).requires_grad_()
+    kept, kept_bias = weight[:first], bias[:first]
+    if first:
+        start, start_bias = torch.zeros_like(weight[first:]), kept_bias.mean().repeat(len(weight) - first)
+        scale = kept.square().sum(1).mean()
+    else:
+        start, start_bias, scale = weight, bias, weight.square().sum()
+    w, b = start.clone().requires_grad_(), start_bias.clone().requires_grad_()
     optimiser = torch.optim.LBFGS([w, b], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        value = PENALTY * w.square().sum() / scale
+        value = PENALTY * (w - start).square().sum() / scale
         for features, classes in parts:
             if len(features):
-                logits = features @ torch.cat([old, w]).T + torch.cat([bias[:first], b])
+                logits = features @ torch.cat([kept, w]).T + torch.cat([kept_bias, b])
                 value = value + F.cross_entropy(logits, classes)
         value.backward()  # type: ignore[no-untyped-call]
         return value
 
     with torch.enable_grad():
         optimiser.step(loss)  # type: ignore[no-untyped-call]
-    return w.detach().to(torch.float32), b.detach().to(torch.float32)
+    return w.detach(), b.detach()
