@@ -19,13 +19,9 @@ from colocam.losses.affinity import bilateral_product, color_product, dense_bila
 from colocam.losses.affinity.reference import gaussian_sum
 from colocam.utils.extras import install_extra
 from lab import measuring as timing
-from lab.measuring import Kind, conditions, keep, make_frames
+from lab.measuring import SIGMA, SIGMA_XY, Kind, Step, conditions, keep, make_frames
 
 SIZE = 224
-# Input sets used in turn, so that the input of a call is not in the cache.
-SETS = 3
-# Colour levels and pixels, as published.
-SIGMA, SIGMA_XY = 15.0, 100.0
 # The defaults of the losses.
 COLOR_TOL, SPACE_TOL = 9e-3, 1e-2
 # Of one sequence of 64 frames.
@@ -37,7 +33,6 @@ _CHECKED = 200
 TOLERANCES = (3e-2, 1e-2, 5e-3, 2e-3, 1e-3)
 
 Row = dict[str, Any]
-Step = Callable[[int], Tensor]
 
 
 def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = False) -> Row:
@@ -83,24 +78,9 @@ def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
     if space:
         y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
         features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
-    ours = loss_step(count, [] if space else [0] * count, "scene", device)
+    ours = timing.loss_step(count, SIZE, [] if space else [0] * count, "scene", device)
     name = "crf 1 frame" if space else f"colour n={count}"
     return compare(name, features.contiguous(), maps.flatten(), ours, 3)
-
-
-def loss_step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Step:
-    """A function that computes the loss of input set i and returns its gradient."""
-    sets = [make_frames(count, SIZE, kind, seed) for seed in range(SETS)]
-    inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
-    # A single frame has weight 0 in eq. 4, but takes the same time.
-    loss = CoLocLoss(SIGMA) if sequences else CRFLoss(SIGMA, SIGMA_XY)
-    arguments = (torch.tensor(sequences, device=device), len(set(sequences))) if sequences else ()
-
-    def step(i: int) -> Tensor:
-        frames, maps = inputs[i % SETS]
-        return torch.autograd.grad(loss(frames, maps, *arguments), maps)[0]
-
-    return step
 
 
 def _repeats(device: torch.device) -> int:
@@ -108,7 +88,7 @@ def _repeats(device: torch.device) -> int:
 
 
 def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch.device, bandwidth: float) -> Row:
-    step = loss_step(count, sequences, kind, device)
+    step = timing.loss_step(count, SIZE, sequences, kind, device)
     repeats = _repeats(device)
     pixels = count * SIZE * SIZE
     row: Row = {"name": name, "frames": kind, "count": count}

@@ -15,7 +15,6 @@ from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
 from colocam.utils.progress import say
 from lab import measuring as timing
-from lab.bench import affinity
 from lab.measuring import device_name, make_frames
 from lab.study.cells import CannotRunError, Cell, Result
 from lab.study.figures import Bars, Lines, Series
@@ -115,12 +114,12 @@ class LossTime(Cell):
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002
         """Size and device."""
-        return {"colour term": self.n, "size": affinity.SIZE, "device": device_name(choose_device(self.device))}
+        return {"colour term": self.n, "size": SIZE, "device": device_name(choose_device(self.device))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002
         """Median of repeated calls."""
         device = choose_device(self.device)
-        step = affinity.loss_step(self.n, [0] * self.n, "scene", device)
+        step = timing.loss_step(self.n, SIZE, [0] * self.n, "scene", device)
         repeats = 2 if lab.smoke else 50 if device.type == "cuda" else 5
         return {"ms": timing.median_ms(step, device, repeats), "device": device_name(device)}
 
@@ -169,6 +168,8 @@ def _network(lab: Lab) -> Result:
     }
 
 
+SIZE = 224
+"""Side of the frames of the colour term."""
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -187,7 +188,7 @@ def read_loss_time(lab: Lab, results: Results) -> Findings:
         ours[f"ours, {name}, ms"] = [results.value(LossTime(device, n), "ms") for n in lengths]
     table = Table(
         "table",
-        f"Colour term, value and gradient over the maps, one sequence of n frames of {affinity.SIZE}², median",
+        f"Colour term, value and gradient over the maps, one sequence of n frames of {SIZE}², median",
         ("frames", *ours, "published, ms"),
         tuple((f"n = {n}", *row) for n, *row in zip(lengths, *ours.values(), theirs, strict=True)),
         digits=2,
