@@ -78,7 +78,7 @@ def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
     # What was accepted stays, whichever model is in use.
     film = two.library.film(two.film)
     objects = objects_of(two.store.history(two.film)[1].actions, film.index.frames, film.index.cuts)
-    rows = corrected_rows(film.results, objects, film.index)
+    rows = corrected_rows(film.results, objects)
     assert rows.box[3].tolist() == [8, 6, 28, 30]
     assert rows.box[4].tolist() == [21, 6, 41, 30]
     assert two.client.post("/api/models", json={"key": first}).json()["active"] == first
