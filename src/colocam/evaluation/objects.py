@@ -37,7 +37,7 @@ def evaluate_objects(localizer: Localizer, clips: Sequence[Clip], truth: Truth, 
     has several true boxes or the objects have names. Only labelled frames count.
 
     Args:
-        localizer: of any tag; with and without ``instances``.
+        localizer: the model with its options; tag and ``instances`` are set here.
         clips: the shots.
         truth: their boxes.
         path: the .npz file of the worst frames for the report; removed where there is none.
