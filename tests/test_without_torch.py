@@ -108,7 +108,10 @@ def test_export_model_without_torch_names_the_extra_that_writes_onnx(new_colocam
 @pytest.mark.parametrize(
     ("absent", "told"),
     [
-        (["fastapi", "uvicorn"], "error: uvicorn is not installed: pip install 'colocam[serve]' "),
+        (
+            ["fastapi", "uvicorn"],
+            "error: uvicorn, which the backend of Label Studio needs, is not installed: pip install ",
+        ),
         (["torch"], f"error: torch, which the run folder {STORED / 'run'} needs, is not installed: pip install "),
     ],
 )

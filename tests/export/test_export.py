@@ -8,7 +8,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.labels import FORMATS, Options, export
-from colocam.labels.exporting import MARKER
+from colocam.labels.formats import MARKER
 from colocam.labels.labelled_videos import read_videos
 from colocam.video.fence import decode
 from label_scenes import row, write_table

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.labels import FORMATS, Format, export, labelled_films
+from colocam.labels import FORMATS, Format, export, label_folder
 from colocam.labels.label_folder import NAME, Labelled, part_path, video_metadata, write_video_list
 from colocam.labels.table import LocalizationTable
 from colocam.types import Box, Localization
@@ -67,7 +67,7 @@ def test_labels_give_what_tables_of_the_same_films_give(tmp_path, to):
 
 
 def test_one_film_at_a_time_is_in_memory(tmp_path, monkeypatch):
-    alive, most, whole = [], [], labelled_films.read_video
+    alive, most, whole = [], [], label_folder.read_video
 
     def counted(*words):
         video = whole(*words)
@@ -75,7 +75,7 @@ def test_one_film_at_a_time_is_in_memory(tmp_path, monkeypatch):
         most.append(sum(one() is not None for one in alive))
         return video
 
-    monkeypatch.setattr(labelled_films, "read_video", counted)
+    monkeypatch.setattr(label_folder, "read_video", counted)
     labels = make_labels(tmp_path / "labels", [f"{index}.mp4" for index in range(12)])
     for to in FORMATS:
         if "masks" not in to and "segments" not in to:

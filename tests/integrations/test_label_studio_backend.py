@@ -150,8 +150,8 @@ def test_other_events_and_cancelled_annotations_do_nothing(client, work):
         ({"clip": "../../../etc/passwd", "fps": 25}, CONFIG, "no file of"),
         ({**DATA, "fps": 24}, CONFIG, r'has 25 frames per second, Label Studio plays 24: write frameRate="\$fps"'),
         (DATA, "<View/>", "label_config has no VideoRectangle of a Video"),
-        (DATA, "<View>", "label_config is not XML"),
-        (DATA, '<!DOCTYPE x [<!ENTITY a "b">]>' + CONFIG, "label_config declares entities"),
+        (DATA, "<View>", "label_config: not XML"),
+        (DATA, '<!DOCTYPE x [<!ENTITY a "b">]>' + CONFIG, "label_config: declares entities"),
     ],
 )
 def test_refusals(client, data, config, problem):

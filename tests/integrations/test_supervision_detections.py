@@ -83,5 +83,7 @@ def test_table(tmp_path):
 
 def test_without_supervision(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "supervision", None)
-    with pytest.raises(ColocamError, match=r"supervision is not installed: pip install 'colocam\[supervision\]'"):
+    with pytest.raises(
+        ColocamError, match=r"supervision, which .* is not installed: pip install 'colocam\[supervision\]'"
+    ):
         frame_detections([localization((1, 2, 3, 4))])

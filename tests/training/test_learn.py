@@ -14,7 +14,7 @@ from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.labels import Correction, read_corrections, write_corrections
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run

@@ -13,7 +13,7 @@ from colocam import evaluate
 from colocam.data.truth import read_truth
 from colocam.inference import Localizer
 from colocam.labels import Correction, write_corrections
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.models import LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
 from colocam.run import open_run

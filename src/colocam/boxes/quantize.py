@@ -43,23 +43,14 @@ def to_8bit(maps: Maps) -> "Tensor | Levels":
 
 def checked_levels(maps: Maps) -> Levels:
     """``to_8bit`` as a contiguous (B, H, W) array in host memory, after checking shape and values."""
-    if isinstance(maps, np.ndarray):
-        _check(maps, floating=np.issubdtype(maps.dtype, np.floating))
-        return np.ascontiguousarray(to_8bit(maps))
-    tensor = maps.detach()
-    _check(tensor, floating=tensor.is_floating_point())
-    return np.ascontiguousarray(to_8bit(tensor).cpu().numpy())
-
-
-def _check(maps: Maps, *, floating: bool) -> None:
     if maps.ndim != 3 or 0 in maps.shape[1:]:
         raise ColocamError(f"maps must have shape (frames, height, width), got {tuple(maps.shape)}")
-    if str(maps.dtype).removeprefix("torch.") == "uint8":
-        return
-    if not floating:
+    kind = str(maps.dtype)
+    if "float" not in kind and not kind.endswith("uint8"):
         raise ColocamError(f"maps must be floats in 0–1 or uint8 levels, got {maps.dtype}")
-    if not bool(((maps >= 0) & (maps <= 1)).all()):
+    if "float" in kind and not bool(((maps >= 0) & (maps <= 1)).all()):
         raise ColocamError("maps must be in 0–1 without NaN: normalise them first")
+    return np.ascontiguousarray(to_8bit(maps) if isinstance(maps, np.ndarray) else to_8bit(maps.detach()).cpu().numpy())
 
 
 def otsu_levels(maps: "Tensor") -> "tuple[Tensor, Tensor]":

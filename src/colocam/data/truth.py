@@ -3,8 +3,6 @@
 A data set is two CSV files: a manifest of clips for training (:mod:`colocam.data.catalogue`), and its true boxes.
 """
 
-import csv
-import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from colocam.data.catalogue import Listing, read_manifest
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Clip
 from colocam.utils.files import refuse_replacing, write_text
-from colocam.utils.tables import Row, csv_cell, read_rows
+from colocam.utils.tables import Row, csv_text, read_rows
 from colocam.video.images import natural_key
 
 CORNERS = "x1", "y1", "x2", "y2"
@@ -216,8 +214,4 @@ def _path_from(path: Path, out: Path) -> str:
 
 def _write_csv(path: Path, columns: tuple[str, ...], lines: list[tuple[object, ...]]) -> None:
     refuse_replacing(path, ",".join(columns[:6]).encode(), "earlier index of a data set")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([csv_cell(value) for value in line] for line in lines)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(columns, lines))

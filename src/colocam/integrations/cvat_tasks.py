@@ -14,10 +14,10 @@ import numpy as np
 
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.localizer import Localizer
-from colocam.integrations import missing
 from colocam.labels.formats.writing import polygon_of
 from colocam.labels.labelled_videos import LabelledVideo, LabelSet
 from colocam.types import Localization, VideoFrame
+from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
 
 try:
@@ -29,7 +29,7 @@ try:
     from cvat_sdk.masks import encode_mask
     from urllib3.exceptions import HTTPError
 except ModuleNotFoundError as absent:
-    raise missing(absent, "cvat") from absent
+    raise not_installed(absent, __name__, "cvat") from absent
 
 if TYPE_CHECKING:
     from PIL.Image import Image

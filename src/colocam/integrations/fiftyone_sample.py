@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image
 
 from colocam.boxes.quantize import to_8bit
-from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
+from colocam.utils.extras import not_installed
 from colocam.utils.files import atomic_path
 from colocam.video.fence import probe_source
 
@@ -34,7 +34,7 @@ def localized_sample(localizer: Localizer, video: str | Path, heatmaps: str | Pa
     try:
         import fiftyone  # noqa: PLC0415 - an extra that takes seconds
     except ModuleNotFoundError as error:
-        raise ColocamError(f"{error.name} is not installed: pip install fiftyone") from error
+        raise not_installed(error, __name__) from error
     path = Path(video).absolute()
     source = probe_source(path)
     scale = np.array([source.width, source.height])

@@ -11,20 +11,21 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
-from colocam.config.card import Card, parse_card
-from colocam.data.run_data import read_data
+from colocam.config.card import parse_card
+from colocam.data.run_data import RunData, read_data
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.evaluation.metrics.protocols import PROTOCOLS
-from colocam.evaluation.result import Evaluation, read_evaluation
-from colocam.integrations import missing
+from colocam.evaluation.result import read_evaluation
 from colocam.types import Split
+from colocam.utils.extras import not_installed
 from colocam.utils.files import atomic_path, explain_os_errors, plain, write_json
 
 try:
     from httpx import HTTPError
     from huggingface_hub import ModelCard, ModelHubMixin, snapshot_download
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 except ModuleNotFoundError as absent:
-    raise missing(absent, "hub") from absent
+    raise not_installed(absent, __name__, "hub") from absent
 
 WEIGHTS, CARD, CONFIG, README = "model.safetensors", "model.json", "config.json", "README.md"
 FILES = (WEIGHTS, CARD, CONFIG, README)
@@ -118,31 +119,25 @@ def model_card(folder: Path, name: str) -> str:
     card = parse_card((folder / CARD).read_text(encoding="utf-8"), str(folder / CARD))
     run = _run_of(folder)
     evaluation = None if run is None else read_evaluation(run / "evaluation.json")
-    head = "library_name: colocam\npipeline_tag: object-detection\ntags:\n- colocam\n- video\n- weakly-supervised"
-    usage = f'''```python
-from colocam import Localizer
-
-localizer = Localizer.from_pretrained("{name}")
-for found in localizer("film.mp4"):
-    print(found.pts, found.tag, found.box)
-```'''
-    finds = f"Finds {_listed(card.tags)} in videos: a box, a heat-map and a track for each frame."
-    chosen = f"the threshold of the boxes is {card.threshold:.2f}, chosen by `{plain(card.threshold_from)}`"
-    parts = [
-        f"---\n{head}\n---",
-        f"# {name}",
-        f"{finds} It was learnt from one tag per video, without boxes (CoLo-CAM).",
-        "## Use\n\nInstall colocam with the extras `train` and `hub`; in a clone: `pip install -e '.[train,hub]'`.",
-        usage,
-        "## What was measured",
-        *_measured(card, evaluation),
-        "## Data",
-        *([] if run is None else [_data(run)]),
-        f"Network `{plain(card.backbone.name)}`, frames of {card.size}×{card.size} pixels; {chosen}.",
-        "## Limits",
-        _limits(card, evaluation),
-    ]
-    return "\n\n".join(parts) + "\n"
+    scores = {} if evaluation is None else evaluation.methods.get(card.method, {})
+    data = None if run is None else read_data(run)
+    environment = Environment(  # noqa: S701 - Markdown, not HTML; the filter listed escapes
+        loader=PackageLoader("colocam", "integrations"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"listed": _listed, "number": _number, "plain": plain}
+    return environment.get_template("model_card.md").render(
+        name=name,
+        card=card,
+        protocols=PROTOCOLS,
+        scores=scores,
+        evaluation=evaluation,
+        data=data,
+        videos="" if data is None else _videos(data),
+        unmeasured=[tag for one in [*scores.values()][:1] for tag, share in one.classes.items() if share is None],
+    )
 
 
 def _run_of(folder: Path) -> Path | None:
@@ -150,54 +145,11 @@ def _run_of(folder: Path) -> Path | None:
     return next((one for one in (folder, folder.absolute().parent) if (one / "data.json").is_file()), None)
 
 
-def _measured(card: Card, evaluation: Evaluation | None) -> list[str]:
-    found = {} if evaluation is None else evaluation.methods.get(card.method, {})
-    if evaluation is None or not found:
-        return ["Nothing: the run was not evaluated with true boxes."]
-    data, accuracy = evaluation.data, evaluation.classification
-    meant = "CorLoc is the percentage of frames whose box has an IoU of at least 0.5 with a true box"
-    rows = ["| protocol | CorLoc | 95 % interval | who chooses the threshold |", "|---|---|---|---|"]
-    for protocol, meaning in PROTOCOLS.items():
-        score = found.get(protocol)
-        interval = "{:.1f}–{:.1f}".format(*score.interval) if score is not None and score.interval else ""
-        number = _number(None if score is None else score.average)
-        rows.append(f"| `{protocol}` | {number} | {interval} | {meaning} |")
-    parts = [
-        f"{meant}, as a mean over classes, on {data.frames} frames of {data.videos} videos (`{plain(data.split)}`).",
-        "\n".join(rows),
-    ]
-    if own := found.get("tags-only"):
-        classes = [f"| {_listed([tag])} | {_number(share)} |" for tag, share in own.classes.items()]
-        parts.append("\n".join(["| class | CorLoc, `tags-only` |", "|---|---|", *classes]))
-    if accuracy is not None:
-        parts.append(f"The class is right in {accuracy.accuracy:.1f} % of the frames.")
-    return parts
-
-
-def _data(run: Path) -> str:
-    data = read_data(run)
-    videos = Counter(split for split, _ in {(clip.split, clip.video) for clip in data.catalogue.clips})
+def _videos(data: RunData) -> str:
+    """The number of videos of each split."""
+    counts = Counter(split for split, _ in {(clip.split, clip.video) for clip in data.catalogue.clips})
     uses: dict[Split, str] = {"train": "training", "val": "validation", "test": "test"}
-    counted = ", ".join(f"{videos[split]} for {use}" for split, use in uses.items() if videos[split])
-    boxes = "True boxes of validation videos were used." if data.boxes else "No box was used in training."
-    return f"Videos: {counted}. {boxes}"
-
-
-def _limits(card: Card, evaluation: Evaluation | None) -> str:
-    limits = [
-        "It knows these classes alone; a video of something else gets a box, too.",
-        "It gives one object per frame, unless it is asked for several (`instances=True`).",
-        "A box follows what the classifier looks at: it may miss parts of the object, or include what comes with it.",
-        "The numbers hold for videos like those of the test.",
-        "The `oracle` protocols see the test boxes: they are upper bounds, not what a user gets.",
-    ]
-    if card.presence is None:
-        limits.append("The probability that the object is present is not calibrated.")
-    found = {} if evaluation is None else evaluation.methods.get(card.method, {})
-    unmeasured = [tag for score in list(found.values())[:1] for tag, share in score.classes.items() if share is None]
-    if unmeasured:
-        limits.append(f"Not measured, for want of frames: {_listed(unmeasured)}.")
-    return "\n".join(f"- {limit}" for limit in limits)
+    return ", ".join(f"{counts[split]} for {use}" for split, use in uses.items() if counts[split])
 
 
 def _listed(tags: Iterable[str]) -> str:

@@ -17,21 +17,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Annotated, Any, NamedTuple
-from xml.etree import ElementTree as ET
 
 import typer
 from pydantic import BaseModel
 
-from colocam.errors import ColocamError, first_line
+from colocam.errors import ColocamError
 from colocam.inference.engine import Model
 from colocam.inference.results import WriteResults, Writing
 from colocam.inference.videos import Job, find_jobs
 from colocam.inference.worker import Worker
-from colocam.integrations import missing
 from colocam.labels import Correction, Options, import_labels, read_corrections, write_corrections
 from colocam.labels.formats.label_studio import names_of, place_of, regions_of
+from colocam.labels.formats.reading import parse_xml
 from colocam.labels.labelled_videos import read_videos
 from colocam.utils.digests import MEMORY, FileDigests
+from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
 from colocam.video.frame_choice import ALL
 
@@ -40,9 +40,10 @@ try:
     from fastapi import FastAPI, Request
     from starlette.responses import JSONResponse, Response
 except ModuleNotFoundError as absent:
+    problem = not_installed(absent, "the backend of Label Studio")
     if __name__ == "__main__":
-        sys.exit(f"error: {missing(absent, 'serve')}")
-    raise missing(absent, "serve") from absent
+        sys.exit(f"error: {problem}")
+    raise problem from absent
 
 PORT = 9090
 """Where Label Studio's documents expect a backend."""
@@ -160,12 +161,7 @@ class Backend:
 
 def parse_control(label_config: str) -> Control:
     """Find the control for rectangles in videos."""
-    if "<!ENTITY" in label_config or "<!DOCTYPE" in label_config:
-        raise ColocamError("label_config declares entities, which no labelling configuration does")
-    try:
-        root = ET.fromstring(label_config)  # noqa: S314 - there are no entities to expand
-    except (ET.ParseError, ValueError, RecursionError) as error:
-        raise ColocamError(f"label_config is not XML ({first_line(error)})") from error
+    root = parse_xml(label_config, "label_config")
     boxes = root.find(".//VideoRectangle")
     videos = {one.get("name"): one for one in root.iter("Video")}
     if boxes is None or (video := videos.get(boxes.get("toName"))) is None:

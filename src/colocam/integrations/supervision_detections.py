@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from colocam.errors import ArgumentError, suggest
-from colocam.integrations import missing
 from colocam.labels.labelled_videos import LabelSet, read_videos
 from colocam.types import Localization
+from colocam.utils.extras import not_installed
 
 if TYPE_CHECKING:
     from supervision import Detections
@@ -63,7 +63,7 @@ def _detections(objects: Sequence[tuple[Any, ...]], tags: Sequence[str]) -> "Det
     try:
         from supervision import Detections  # noqa: PLC0415 - takes a second
     except ModuleNotFoundError as error:
-        raise missing(error, "supervision") from error
+        raise not_installed(error, __name__, "supervision") from error
     boxes, scores, names, masks, tracks = zip(*objects, strict=True) if objects else ((),) * 5
     if unknown := [name for name in names if name not in tags]:
         raise ArgumentError("tags", f"must hold every class, got none for {unknown[0]}{suggest(unknown[0], tags)}")

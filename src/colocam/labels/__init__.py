@@ -1,11 +1,18 @@
 """Labels: the localisation table, label formats that are written and read, corrections of people, frames to review."""
 
 from colocam.labels.corrections import KINDS, Correction, Kind, read_corrections, write_corrections
-from colocam.labels.exporting import export
-from colocam.labels.formats import FORMATS, Format, readable, writable
-from colocam.labels.imported import FrameLabel, ImportedTrack, ImportedVideo, LeftOut, tracks_of_frames
+from colocam.labels.formats import FORMATS, Format, export, readable, writable
 from colocam.labels.importing import Imported, import_labels
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labelled_videos import (
+    FrameLabel,
+    ImportedTrack,
+    ImportedVideo,
+    LabelledVideo,
+    LabelSet,
+    LeftOut,
+    Options,
+    tracks_of_frames,
+)
 from colocam.labels.review import Doubtful, rank, review_tables
 
 __all__ = [

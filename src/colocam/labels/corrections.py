@@ -1,9 +1,7 @@
 """Corrections, what a person says about one frame of a video, and their only reader and writer."""
 
-import csv
-import io
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -13,7 +11,7 @@ from colocam.errors import ColocamError, suggest
 from colocam.labels.table import CORNERS, corners, frame_indices, indices
 from colocam.types import Box
 from colocam.utils.files import utf8, write_text
-from colocam.utils.tables import Cells, csv_cell, read_cells
+from colocam.utils.tables import Cells, csv_text, read_cells
 
 Kind = Literal["box", "none", "accepted", "class"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -66,18 +64,18 @@ def write_corrections(path: str | Path, corrections: Iterable[Correction]) -> Pa
     Numbers have as many digits as they need to be read back exactly.
     """
     path = Path(path)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for one in corrections:
-        pts = "" if one.pts is None else one.pts
-        names = [csv_cell(utf8(name)) for name in (one.video, one.tag, one.origin, one.path, one.content)]
-        for box in one.boxes or (("",) * 4,):
-            track = "" if one.track is None else one.track
-            writer.writerow((names[0], one.frame, pts, one.kind, names[1], *box, int(one.key), *names[2:], track))
-    if path.is_file() and path.stat().st_size and path.read_bytes() != text.getvalue().encode():
+    rows = (
+        (
+            *(utf8(one.video), one.frame, one.pts, one.kind, utf8(one.tag), *box, int(one.key)),
+            *(utf8(one.origin), utf8(one.path), utf8(one.content), one.track),
+        )
+        for one in corrections
+        for box in one.boxes or ((None,) * 4,)
+    )
+    text = csv_text(COLUMNS, rows)
+    if path.is_file() and path.stat().st_size and path.read_bytes() != text.encode():
         raise ColocamError(f"{path} exists, and corrections are never replaced: choose another file")
-    write_text(path, text.getvalue())
+    write_text(path, text)
     return path
 
 
@@ -126,9 +124,9 @@ def _read(path: Path) -> list[Correction]:
         time = None if np.isnan(pts[first]) else float(pts[first])
         boxes = tuple(Box(*box[row].tolist()) for row in own if there[row])
         sure = bool(np.isnan(key[first]) or key[first])
-        said = Correction(video[first], int(frame[first]), time, checked, tag[first], boxes, sure, origin[first])
         number = int(track[first]) if track[first] >= 0 else None
-        found.append(replace(said, path=place[first], content=content[first], track=number))
+        said = video[first], int(frame[first]), time, checked, tag[first], boxes, sure
+        found.append(Correction(*said, origin[first], place[first], content[first], number))
     return found
 
 

@@ -2,25 +2,30 @@
 
 ``parts/ab/<key>.parquet`` is the localisation table of a video, named by what it was made from, and either whole or not
 there. ``films.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set aside.
+Exports read one part at a time.
 """
 
 import hashlib
 import json
 import os
+import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import NamedTuple
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter
+from pydantic import AwareDatetime, TypeAdapter
 
-from colocam.errors import ColocamError
+from colocam.errors import ArgumentError, ColocamError
+from colocam.labels.labelled_videos import LabelledVideo, read_video
+from colocam.labels.table_files import file_name, unused
 from colocam.utils.files import atomic_path, parse_json, utf8, write_json
 from colocam.utils.locks import locked
 from colocam.utils.tables import DamagedTableError, read_parquet
@@ -29,6 +34,7 @@ from colocam.video.description import SourceVideo, parse_source, source_card
 FILM = "colocam.film"
 """Name under which the metadata of a part describe its video."""
 MAGIC = b"PAR1"
+KEY = re.compile(r"[0-9a-f]{64}")
 LEAST = 12
 """Bytes of the smallest parquet file: the magic at both ends, and the length of the footer."""
 
@@ -49,17 +55,13 @@ def is_whole(path: Path | str) -> bool:
     A file that was truncated, emptied or filled with zeros does not.
     """
     try:
-        file = os.open(path, os.O_RDONLY)
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast as Path.open
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 8))
+            end = file.read(8)
     except OSError:
         return False
-    try:
-        size = os.fstat(file).st_size
-        end = os.pread(file, 8, max(0, size - 8)) if size >= LEAST else b""
-    except OSError:
-        return False
-    finally:
-        os.close(file)
-    return len(end) == 8 and end[4:] == MAGIC and 0 < struct.unpack("<I", end[:4])[0] <= size - LEAST
+    return size >= LEAST and end[4:] == MAGIC and 0 < struct.unpack("<I", end[:4])[0] <= size - LEAST
 
 
 def count_part(path: Path) -> tuple[int, int]:
@@ -97,16 +99,12 @@ def durable(target: Path) -> Iterator[None]:
     target.parent.mkdir(parents=True, exist_ok=True)
     yield
     for folder in (target.parent, target.parent.parent):
-        _sync(folder)
-
-
-def _sync(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # some network file systems cannot sync a folder
-            os.fsync(file)
-    finally:
-        os.close(file)
+        file = os.open(folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # some network file systems cannot sync a folder
+                os.fsync(file)
+        finally:
+            os.close(file)
 
 
 NAME = "films.parquet"
@@ -176,18 +174,16 @@ def write_video_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[
         }
         videos = kept | new
         if videos != old or not (labels / NAME).exists():
-            _write_list(labels / NAME, videos)
+            listed = [
+                {"film": name, "part": part_name(one.key), **one._asdict()} for name, one in sorted(videos.items())
+            ]
+            _write_rows(labels / NAME, listed, LISTED)
     return copies
 
 
-def _write_list(path: Path, videos: Mapping[str, Labelled]) -> None:
-    rows = sorted(videos.items())
-    parts = [part_name(one.key) for _, one in rows]
-    numbers = ([one.frames for _, one in rows], [one.rows for _, one in rows])
-    columns = ([name for name, _ in rows], parts, *numbers, [one.content for _, one in rows])
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, LISTED.types, strict=True)]
+def _write_rows(path: Path, rows: list[dict[str, object]], schema: pa.Schema) -> None:
     with atomic_path(path) as temporary:
-        pq.write_table(pa.Table.from_arrays(arrays, schema=LISTED), temporary, write_page_checksum=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema), temporary, write_page_checksum=True)
 
 
 def read_video_list(labels: Path) -> dict[str, Labelled]:
@@ -218,14 +214,14 @@ class Failure:
         key: key of its part, which tells whether video, model and options are still the same; empty if unknown.
         reason: one line.
         attempts: how often it was tried.
-        when: time in UTC, ISO 8601.
+        when: in UTC.
     """
 
     film: str
     key: str
     reason: str
     attempts: int
-    when: str
+    when: AwareDatetime
 
 
 _FAILURE = TypeAdapter(Failure)
@@ -240,9 +236,8 @@ class Failures:
 
     def add(self, video: str, key: str, reason: str, attempts: int) -> None:
         """Set a video aside."""
-        when = datetime.now(UTC).isoformat(timespec="seconds")
-        failure = Failure(utf8(video), key, utf8(reason), attempts, when)
-        write_json(self._path(video), asdict(failure))
+        failure = Failure(utf8(video), key, utf8(reason), attempts, datetime.now(UTC).replace(microsecond=0))
+        write_json(self._path(video), _FAILURE.dump_python(failure, mode="json"))
         self.by_video[failure.film] = failure
 
     def remove(self, video: str) -> None:
@@ -253,15 +248,7 @@ class Failures:
     def write_table(self) -> None:
         """Write ``failures.parquet`` from the failures of all commands."""
         failures = sorted(_read_failures(self._labels / "failures"), key=lambda one: one.film)
-        columns: list[Iterable[object]] = [
-            [one.film for one in failures],
-            [one.reason for one in failures],
-            [one.attempts for one in failures],
-            [datetime.fromisoformat(one.when) for one in failures],
-        ]
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, FAILURES.types, strict=True)]
-        with atomic_path(self._labels / "failures.parquet") as temporary:
-            pq.write_table(pa.Table.from_arrays(arrays, schema=FAILURES), temporary, write_page_checksum=True)
+        _write_rows(self._labels / "failures.parquet", [asdict(one) for one in failures], FAILURES)
 
     def _path(self, video: str) -> Path:
         return self._labels / "failures" / f"{hashlib.sha256(os.fsencode(video)).hexdigest()}.json"
@@ -272,7 +259,67 @@ def _read_failures(folder: Path) -> list[Failure]:
     found = []
     for path in folder.glob("*.json"):
         with suppress(OSError, ValueError):  # pydantic's errors are among them
-            stored = _FAILURE.validate_json(path.read_bytes(), strict=True)
-            datetime.fromisoformat(stored.when)
-            found.append(stored)
+            found.append(_FAILURE.validate_json(path.read_bytes(), strict=True))
     return found
+
+
+class LabelledFilms(Sequence[LabelledVideo]):
+    """The videos of a folder of labels; each is read anew when it is asked for.
+
+    The frames of a folder of images are numbered like those of a video file.
+    """
+
+    def __init__(self, readers: Sequence[Callable[[], LabelledVideo]]) -> None:
+        self._readers = readers
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    @overload
+    def __getitem__(self, at: int) -> LabelledVideo: ...
+    @overload
+    def __getitem__(self, at: slice) -> "LabelledFilms": ...
+    def __getitem__(self, at: int | slice) -> "LabelledVideo | LabelledFilms":
+        return LabelledFilms(self._readers[at]) if isinstance(at, slice) else self._readers[at]()
+
+
+def _read_part(name: str, path: Path, table: Path) -> LabelledVideo:
+    try:
+        return read_video(name, table, replace(read_video_card(table), path=path))
+    except DamagedTableError as error:
+        raise ColocamError(f"{error}: delete it and run the same 'colocam label' again") from error
+
+
+def is_labels(path: Path) -> bool:
+    """Whether a path is a folder of ``colocam label``."""
+    return path.is_dir() and (path / NAME).is_file()
+
+
+def read_labels(labels: Path, videos: Path | None) -> LabelledFilms:
+    """The videos that ``films.parquet`` lists.
+
+    Args:
+        labels: folder of the labels.
+        videos: folder that the names of the videos are relative to; needed to write images.
+    """
+    if videos is not None and not videos.is_dir():
+        raise ArgumentError("videos", f"must be the folder of the videos that {labels} labels, got {videos}")
+    readers, taken = [], set[str]()
+    for video, one in sorted(read_video_list(labels).items()):
+        if not KEY.fullmatch(one.key):
+            raise ColocamError(f"{labels / NAME}: {video!r} has no part: run 'colocam label' again")
+        path = PurePosixPath(video)
+        name = unused([file_name(str(path.parent / path.stem))], taken)
+        place = Path(video) if videos is None else _place(videos, video)
+        readers.append(partial(_read_part, name, place, part_path(labels, one.key)))
+    if not readers:
+        raise ColocamError(f"{labels / NAME} lists no film: run 'colocam label' first")
+    return LabelledFilms(readers)
+
+
+def _place(folder: Path, video: str) -> Path:
+    """Path of a video; its name may begin with folders that ``folder`` ends with, as in a table beside it."""
+    parts, above = PurePosixPath(video).parts, folder.absolute().parts
+    shorter = (folder.joinpath(*parts[n:]) for n in range(1, len(parts)) if parts[:n] == above[-n:])
+    whole = folder / video
+    return whole if whole.exists() else next((path for path in shorter if path.exists()), whole)

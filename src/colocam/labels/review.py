@@ -21,7 +21,6 @@ Which frames are listed depends on the purpose:
 |            | (docs/method/corrections.md)                                                                 |
 """
 
-import csv
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import exp
@@ -36,8 +35,8 @@ from colocam.errors import ArgumentError
 from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of, tables_of
 from colocam.types import Float64Array
-from colocam.utils.files import atomic_path, refuse_replacing
-from colocam.utils.tables import csv_cell
+from colocam.utils.files import refuse_replacing, write_text
+from colocam.utils.tables import csv_text
 from colocam.video.frame_choice import evenly
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
@@ -273,8 +272,5 @@ def check(share: float, apart: float, purpose: str) -> None:
 def write_queue(out: Path, names: Sequence[str], frames: Sequence[Doubtful]) -> None:
     """Write frames in the given order, with the names of their videos; only an earlier queue is replaced."""
     refuse_replacing(out, ",".join(COLUMNS).encode(), "list of frames to review")
-    with atomic_path(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for one in frames:
-            writer.writerow((csv_cell(names[one.video]), one.frame, one.pts, f"{one.doubt:.4f}", one.reason))
+    rows = ((names[one.video], one.frame, one.pts, f"{one.doubt:.4f}", one.reason) for one in frames)
+    write_text(out, csv_text(COLUMNS, rows))

@@ -253,21 +253,24 @@ class LocalizationTable:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(self._path))
-            if self._path.suffix.lower() == ".csv":
-                file = stack.enter_context(temporary.open("w", encoding="utf-8", newline=""))
-                self._csv = csv.writer(file, lineterminator="\n")
-                self._csv.writerow(self._types)
-                self._flush = self._flush_csv
-            else:
-                import pyarrow as pa  # noqa: PLC0415 - an extra
-                import pyarrow.parquet as pq  # noqa: PLC0415
-
-                self._schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self._types.items()])
-                self._parquet = stack.enter_context(pq.ParquetWriter(temporary, self._schema, **PARQUET))
-                self._flush = self._flush_parquet
+            opened = self._open_csv if self._path.suffix.lower() == ".csv" else self._open_parquet
+            self._put = opened(temporary, stack)
             stack.push(lambda kind, *_: self._flush() if kind is None and self._rows else None)
             self._stack = stack.pop_all()
         return self
+
+    def _open_csv(self, temporary: Path, stack: ExitStack) -> Callable[[list[tuple[Any, ...]]], None]:
+        writer = csv.writer(stack.enter_context(temporary.open("w", encoding="utf-8", newline="")), lineterminator="\n")
+        writer.writerow(self._types)
+        return lambda rows: writer.writerows(map(csv_cell, row) for row in rows)
+
+    def _open_parquet(self, temporary: Path, stack: ExitStack) -> Callable[[list[tuple[Any, ...]]], None]:
+        import pyarrow as pa  # noqa: PLC0415 - an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in self._types.items()])
+        self._parquet = stack.enter_context(pq.ParquetWriter(temporary, schema, **PARQUET))
+        return lambda rows: self._parquet.write_table(pa.Table.from_arrays([*zip(*rows, strict=True)], schema=schema))
 
     def write(self, localization: Localization) -> None:
         """Append the row of one frame or of one object in it."""
@@ -296,16 +299,8 @@ class LocalizationTable:
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._flush()
 
-    def _flush_csv(self) -> None:
-        self._csv.writerows([csv_cell(value) for value in row] for row in self._rows)
-        self._rows.clear()
-
-    def _flush_parquet(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-
-        columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, kind) for column, kind in zip(columns, self._schema.types, strict=True)]
-        self._parquet.write_table(pa.Table.from_arrays(arrays, schema=self._schema))
+    def _flush(self) -> None:
+        self._put(self._rows)
         self._rows.clear()
 
     def __exit__(

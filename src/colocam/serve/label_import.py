@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from colocam.boxes.iou import best_pairs, iou
 from colocam.errors import ColocamError
 from colocam.labels import Correction
-from colocam.labels.apart import import_labels_apart, read_corrections_apart
 from colocam.labels.formats.reading import unpacked
+from colocam.labels.importing import import_labels_apart, read_corrections_apart
 from colocam.labels.table import TableRows, joined_rows
 from colocam.labels.table_files import file_name
 from colocam.serve.corrected import object_rows, write_corrected

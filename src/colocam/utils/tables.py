@@ -6,6 +6,7 @@ spreadsheet would run has an apostrophe before it, see :func:`csv_cell`.
 """
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +48,15 @@ def csv_cell(value: object) -> object:
     if isinstance(value, str) and FORMULA.match(value) and not NUMBER.fullmatch(value):
         return f"'{value}"
     return value
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table as CSV; None is an empty cell, texts are those of :func:`csv_cell`, numbers have all of their digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(csv_cell, row) for row in rows)
+    return text.getvalue()
 
 
 def _own_text(cell: str) -> str:

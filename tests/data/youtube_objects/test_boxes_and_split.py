@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.data.youtube_objects import correct_boxes, listed_validation, sample_validation
-from colocam.data.youtube_objects.shots import Notes, Shot
+from colocam.data.youtube_objects.layouts import Notes, Shot
 
 
 def mended(*corners, first=0, size=(32, 24), **options):

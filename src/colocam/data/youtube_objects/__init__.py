@@ -9,9 +9,19 @@ from typing import Annotated
 import numpy as np
 
 from colocam.data.truth import Index, Truth
-from colocam.data.youtube_objects.distributed import is_v1, is_v2, read_v1, read_v2
-from colocam.data.youtube_objects.lists import find_lists, read_lists, val_videos
-from colocam.data.youtube_objects.shots import CLASSES, Corners, Notes, Shot
+from colocam.data.youtube_objects.layouts import (
+    CLASSES,
+    Notes,
+    Shot,
+    find_lists,
+    is_v1,
+    is_v2,
+    read_lists,
+    read_v1,
+    read_v2,
+    val_videos,
+)
+from colocam.data.youtube_objects.mat_file import Corners
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Box, Clip
 from colocam.video.images import image_size
@@ -58,7 +68,8 @@ def read_archive(
     notes, sampled = Notes(), there[version] and lists is None
     if there[version]:
         layout = "as distributed"
-        shots = read_v1(root, notes) if version == "1.0" else read_v2(root, notes)
+        read = read_v1 if version == "1.0" else read_v2
+        shots = [shot for tag in CLASSES if (root / tag).is_dir() for shot in read(root, tag, notes)]
         if not shots:
             raise ColocamError(f"{root}: no frame in any folder of a class ({', '.join(CLASSES)})")
         if lists is None:

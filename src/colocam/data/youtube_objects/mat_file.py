@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from colocam.data.youtube_objects.shots import Corners
 from colocam.errors import ColocamError, first_line
 
+Corners = npt.NDArray[np.float64]
+"""(k, 4) x0, y0, x1, y1 as the archive has them."""
 LARGEST = 1 << 28
 """Bytes of a decompressed variable at most."""
 DEEPEST = 20

@@ -1,4 +1,4 @@
-"""Label formats: each is an entry of :data:`FORMATS`, which can write labels, read them, or both.
+"""Label formats: each is an entry of :data:`FORMATS`, which can write labels, read them, or both; and the export.
 
 To add one, write a function and register it:
 
@@ -18,12 +18,19 @@ To add one, write a function and register it:
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from colocam.labels.formats import coco, cvat, fiftyone, flat, label_studio, masks, mot, voc, yolo
-from colocam.labels.imported import ImportedVideo, LeftOut
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.errors import ArgumentError, ColocamError
+from colocam.labels.formats import coco, cvat, fiftyone, flat, label_studio, mot, voc, yolo
+from colocam.labels.labelled_videos import ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options, read_videos
+from colocam.labels.table_files import tables_of
+from colocam.utils.extensions import unknown
+from colocam.utils.files import atomic_folder
+
+MARKER = ".colocam-export.json"
+"""File that marks a folder as an export."""
 
 
 class Format(NamedTuple):
@@ -49,7 +56,7 @@ class Format(NamedTuple):
 FORMATS: dict[str, Format] = {
     "coco": Format("COCO JSON, boxes and masks", coco.write, images=True, read=coco.read),
     "yolo": Format("YOLO text files with data.yaml", yolo.write, images=True, read=yolo.read),
-    "yolo-segments": Format("the same with the outlines of masks", yolo.write_segments, images=True),
+    "yolo-segments": Format("the same with the outlines of masks", partial(yolo.write, outlines=True), images=True),
     "voc": Format(
         "Pascal VOC XML; pixels count from 1 (CVAT reads from 0)", voc.write, images=True, read=voc.read, precision=1.0
     ),
@@ -57,13 +64,13 @@ FORMATS: dict[str, Format] = {
     "cvat": Format(
         "CVAT 1.1, tracks of a video with key frames", cvat.write, read=cvat.read, precision=0.01, key_frames=True
     ),
-    "cvat-masks": Format("CVAT for video 1.1, masks of single frames", cvat.write_masks),
+    "cvat-masks": Format("CVAT for video 1.1, masks of single frames", partial(cvat.write, masks=True)),
     "label-studio": Format("Label Studio tasks, JSON", label_studio.write, read=label_studio.read, key_frames=True),
     "label-studio-masks": Format("Label Studio image tasks with masks", label_studio.write_masks, images=True),
     "fiftyone": Format("FiftyOne video labels: boxes, masks and tracks of frames", fiftyone.write),
-    "csv": Format("localisation tables as CSV", flat.write_csv, read=flat.read),
-    "parquet": Format("localisation tables as parquet", flat.write_parquet, read=flat.read),
-    "masks": Format("PNG images of class numbers", masks.write, images=True),
+    "csv": Format("localisation tables as CSV", partial(flat.write, ending="csv"), read=flat.read),
+    "parquet": Format("localisation tables as parquet", partial(flat.write, ending="parquet"), read=flat.read),
+    "masks": Format("PNG images of class numbers", voc.write_masks, images=True),
 }
 """Label formats by the name that ``colocam export --to`` and ``colocam import --from`` take."""
 
@@ -76,3 +83,53 @@ def writable() -> dict[str, Format]:
 def readable() -> dict[str, Format]:
     """The formats that labels can be imported from."""
     return {name: one for name, one in FORMATS.items() if one.read is not None}
+
+
+def export(
+    tables: Sequence[str | Path],
+    to: str,
+    out: str | Path,
+    *,
+    videos: Sequence[str | Path] = (),
+    options: Options | None = None,
+) -> Path:
+    """Write the boxes of ``tables`` into a folder; the folder appears only when it is complete.
+
+    Args:
+        tables: localisation tables, CSV or parquet, one per video, or folders of them; or one folder of ``colocam
+            label``.
+        to: one of :data:`colocam.labels.FORMATS`.
+        out: the folder; an earlier export is replaced if no file of it was changed, other files are never replaced.
+        videos: the video of each table, in order; by default what ``<table>.video.json`` describes. For a folder of
+            labels, the folder that the names of its films are relative to; only ``options.images`` needs it.
+        options: images, tolerance of key frames, prefix of URLs.
+    """
+    out, options = Path(out), options or Options()
+    formats = writable()
+    if to not in formats or (write := formats[to].write) is None:
+        raise ArgumentError("to", f"must be a label format, got {to!r}{unknown(to, list(formats))}")
+    if options.images and not formats[to].images:
+        able = ", ".join(name for name, format_ in formats.items() if format_.images)
+        raise ArgumentError("images", f"cannot be written for {to!r}: only for {able}")
+    if not options.tolerance >= 0:
+        raise ArgumentError("tolerance", f"must be 0 or more pixels, got {options.tolerance}")
+    labels = LabelSet(_read([Path(table) for table in tables], [Path(video) for video in videos]))
+    if not labels.classes:
+        raise ColocamError(f"{tables[0]}: no row has a box, so there is nothing to export")
+    with atomic_folder(out, MARKER) as folder:
+        write(labels, folder, options)
+    return out
+
+
+def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabelledVideo]:
+    if not any(table.is_dir() for table in tables):
+        return read_videos(tables, videos)
+    from colocam.labels.label_folder import is_labels, read_labels  # noqa: PLC0415 - pyarrow is an extra
+
+    if not any(is_labels(table) for table in tables):
+        return read_videos(tables_of(tables), videos)
+    if len(tables) > 1 or len(videos) > 1:
+        raise ColocamError(
+            "a folder of 'colocam label' is exported by itself: name it alone, with at most one `videos`"
+        )
+    return read_labels(tables[0], videos[0] if videos else None)

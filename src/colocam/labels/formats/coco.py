@@ -23,8 +23,7 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import write_images
-from colocam.labels.imported import UNUSABLE, ImportedVideo, LeftOut
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labelled_videos import UNUSABLE, ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import stream_json
 

@@ -30,8 +30,16 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import sparse_keyframes, xml_of
-from colocam.labels.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options, Track
+from colocam.labels.labelled_videos import (
+    UNUSABLE,
+    ImportedTrack,
+    ImportedVideo,
+    LabelledVideo,
+    LabelSet,
+    LeftOut,
+    Options,
+    Track,
+)
 from colocam.types import Box
 from colocam.utils.files import atomic_path
 
@@ -39,17 +47,16 @@ CORNERS = ("xtl", "ytl", "xbr", "ybr")
 SHAPES = frozenset({"box", "polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton"})
 
 
-def write(labels: LabelSet, folder: Path, options: Options) -> None:
-    """Write ``<video>.xml`` for each video."""
+def write(labels: LabelSet, folder: Path, options: Options, *, masks: bool = False) -> None:
+    """Write ``<video>.xml`` for each video; with ``masks``, a box without a mask stays a box."""
+    if masks:
+        labels.require_masks()
     for video in labels.videos:
-        _write(labels, video, folder, "rectangle", (_track(video, one, options.tolerance) for one in video.tracks))
-
-
-def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
-    """Write ``<video>.xml`` for each video; a box without a mask stays a box."""
-    labels.require_masks()
-    for video in labels.videos:
-        _write(labels, video, folder, "any", (_mask_track(video, *one) for one in enumerate(video.objects.tolist())))
+        if masks:
+            objects = enumerate(video.objects.tolist())
+            _write(labels, video, folder, "any", (_mask_track(video, index, row) for index, row in objects))
+        else:
+            _write(labels, video, folder, "rectangle", (_track(video, one, options.tolerance) for one in video.tracks))
 
 
 def _write(labels: LabelSet, video: LabelledVideo, folder: Path, shape: str, tracks: Iterable[ET.Element]) -> None:
@@ -147,9 +154,9 @@ def _videos(file: Path, meta: ET.Element, tracks: Mapping[str, list[ImportedTrac
     return videos
 
 
-def _keys(file: Path, track: ET.Element, left_out: LeftOut) -> dict[int, tuple[Box, bool, bool]]:
+def _keys(file: Path, track: ET.Element, left_out: LeftOut) -> dict[float, tuple[Box, bool, bool]]:
     """The key frames of a track; the object is seen until one that hides it."""
-    tag, keys = track.get("label", ""), dict[int, tuple[Box, bool, bool]]()
+    tag, keys = track.get("label", ""), dict[float, tuple[Box, bool, bool]]()
     for shape in track:
         if shape.tag not in SHAPES or shape.get("keyframe", "1") != "1":
             continue

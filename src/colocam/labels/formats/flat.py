@@ -14,24 +14,23 @@ import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import corners_of, files_of
-from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, named, tracks_of_frames
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labelled_videos import (
+    FrameLabel,
+    ImportedVideo,
+    LabelledVideo,
+    LabelSet,
+    LeftOut,
+    Options,
+    named,
+    tracks_of_frames,
+)
 from colocam.labels.table import CORNERS, Integers, corners, indices, write_table
 from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
 
 
-def write_csv(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001 - every format is called alike
-    """Write ``<video>.csv`` and ``<video>.video.json`` for each video."""
-    _write(labels, folder, "csv")
-
-
-def write_parquet(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: ARG001
-    """Write ``<video>.parquet`` and ``<video>.video.json`` for each video."""
-    _write(labels, folder, "parquet")
-
-
-def _write(labels: LabelSet, folder: Path, ending: str) -> None:
+def write(labels: LabelSet, folder: Path, options: Options, *, ending: str) -> None:  # noqa: ARG001 - all are called alike
+    """Write ``<video>.csv`` or ``<video>.parquet``, by the ending, and ``<video>.video.json`` for each video."""
     for video in labels.videos:
         source = replace(video.source, path=Path(video.source.stated_path), shown_as="")
         write_table(folder / f"{video.name}.{ending}", video.rows, source, video=video.name)

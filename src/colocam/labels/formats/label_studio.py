@@ -34,8 +34,16 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import colour, sparse_keyframes, write_images
-from colocam.labels.imported import UNUSABLE, ImportedTrack, ImportedVideo, LeftOut
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options, Track
+from colocam.labels.labelled_videos import (
+    UNUSABLE,
+    ImportedTrack,
+    ImportedVideo,
+    LabelledVideo,
+    LabelSet,
+    LeftOut,
+    Options,
+    Track,
+)
 from colocam.types import Box
 from colocam.utils.files import stream_json, write_text
 
@@ -264,7 +272,7 @@ def _video(
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack:
-    by_frame: dict[int, tuple[Box, bool, bool]] = {}
+    by_frame: dict[float, tuple[Box, bool, bool]] = {}
     for key in keys:
         frame = whole_number(file, "frame", key.get("frame"))
         if not frame:

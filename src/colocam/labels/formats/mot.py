@@ -10,8 +10,16 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import box_of, files_of, finite_number, read_label_text, size_of, whole_number
 from colocam.labels.formats.writing import write_images
-from colocam.labels.imported import UNUSABLE, FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labelled_videos import (
+    UNUSABLE,
+    FrameLabel,
+    ImportedVideo,
+    LabelledVideo,
+    LabelSet,
+    LeftOut,
+    Options,
+    tracks_of_frames,
+)
 from colocam.types import Box
 from colocam.utils.files import write_text
 

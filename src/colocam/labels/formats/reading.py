@@ -15,8 +15,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 import numpy as np
 
 from colocam.errors import ColocamError, first_line
-from colocam.labels.imported import FrameLabel, ImportedVideo, LeftOut, tracks_of_frames
-from colocam.labels.labelled_videos import LabelledVideo
+from colocam.labels.labelled_videos import FrameLabel, ImportedVideo, LabelledVideo, LeftOut, tracks_of_frames
 from colocam.types import Box
 from colocam.utils.files import parse_json, stored
 from colocam.video.images import natural_key
@@ -29,7 +28,6 @@ FARTHEST = float(1 << 20)
 """Pixels from the upper left corner at most; no frame is so large."""
 LABELS = frozenset({".xml", ".json", ".txt", ".yaml", ".yml", ".csv", ".parquet", ".ini", ".names"})
 """Endings of the files that are unpacked; images are not needed."""
-CHARACTERS_AT_ONCE = 1 << 16
 MOST_FILES = 1 << 20
 MOST_BYTES = 1 << 30
 SMALL_BYTES = 1 << 24
@@ -96,17 +94,17 @@ def read_label_text(path: Path) -> str:
         raise ColocamError(f"cannot read {path}: {error.strerror}") from error
 
 
-def parse_xml(path: Path) -> ET.Element:
-    """The root of an XML file, with all that is in it."""
-    with _explained_xml(path) as text:
+def parse_xml(text: str, where: object) -> ET.Element:
+    """The root of an XML document, with all that is in it; ``where`` begins an error."""
+    with _explained_xml(text, where):
         return ET.fromstring(text)  # noqa: S314 - without entities, see below
 
 
 def stream_xml(path: Path) -> Iterator[ET.Element]:
     """The root of an XML file without its children, then each of them; one child at a time is in memory."""
     around: list[ET.Element] = []
-    with _explained_xml(path) as text:
-        for event, element in _events(text):
+    with _explained_xml(read_label_text(path), path), path.open(encoding="utf-8-sig") as file:
+        for event, element in ET.iterparse(file, ("start", "end")):  # noqa: S314 - without entities, see below
             if event == "start":
                 around.append(element)
             else:
@@ -116,27 +114,17 @@ def stream_xml(path: Path) -> Iterator[ET.Element]:
                 around[0].clear()
 
 
-def _events(text: str) -> Iterator[Any]:
-    """("start" or "end", element) of each element of a document, which is not copied."""
-    parser: ET.XMLPullParser[Any] = ET.XMLPullParser(("start", "end"))
-    for start in range(0, len(text), CHARACTERS_AT_ONCE):
-        parser.feed(text[start : start + CHARACTERS_AT_ONCE])
-        yield from parser.read_events()
-    parser.close()
-    yield from parser.read_events()
-
-
 @contextmanager
-def _explained_xml(path: Path) -> Iterator[str]:
-    """The text of an XML file; documents that declare entities are refused: no label file needs them."""
-    text = read_label_text(path)
+def _explained_xml(text: str, where: object) -> Iterator[None]:
+    """Turn errors of a parser into one line; documents that declare entities are refused: no label file needs them."""
     if "<!ENTITY" in text or "<!DOCTYPE" in text:
-        raise ColocamError(f"{path}: declares entities, which no label file does")
-    _refuse_many(path, text.count("<") + text.count("="))
+        raise ColocamError(f"{where}: declares entities, which no label file does")
+    _refuse_many(where, text.count("<") + text.count("="))
+    del text  # it may be large
     try:
-        yield text
+        yield
     except (ET.ParseError, ValueError, RecursionError) as error:
-        raise ColocamError(f"{path}: not XML ({first_line(error)}): is it of another format?") from error
+        raise ColocamError(f"{where}: not XML ({first_line(error)}): is it of another format?") from error
 
 
 def parse_label_json(path: Path, each: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON
@@ -149,9 +137,9 @@ def parse_label_json(path: Path, each: Callable[[dict[str, Any]], Any] | None = 
         raise ColocamError(f"{path}: not JSON ({first_line(error)}): is it of another format?") from error
 
 
-def _refuse_many(path: Path, values: int) -> None:
+def _refuse_many(where: object, values: int) -> None:
     if values > MOST_VALUES:
-        raise ColocamError(f"{path}: has {values} values, the limit is {MOST_VALUES}: split the file")
+        raise ColocamError(f"{where}: has {values} values, the limit is {MOST_VALUES}: split the file")
 
 
 def whole_number(path: Path, name: str, value: object) -> int | None:

@@ -5,6 +5,8 @@ the box: a box over the whole of an image of 97×71 is 1, 1, 97, 71. VOC's own t
 it so. CVAT and Datumaro read the corners as edges that count from 0: they show the upper left corner one pixel too far
 to the right and down. For these two tools export to ``cvat`` or ``coco``. They write such edges, too, with a decimal
 point: if any corner in a folder has one, or is 0, all are read so.
+
+Masks are PNG images whose pixels are class numbers in VOC's palette, 0 for background, one for each listed frame.
 """
 
 from collections.abc import Sequence
@@ -13,11 +15,21 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
+from PIL import Image
+
 from colocam.errors import ColocamError
-from colocam.labels.formats.reading import LabelledImage, corners_of, files_of, parse_xml, size_of, videos_of_images
+from colocam.labels.formats.reading import (
+    LabelledImage,
+    corners_of,
+    files_of,
+    parse_xml,
+    read_label_text,
+    size_of,
+    videos_of_images,
+)
 from colocam.labels.formats.writing import colour, write_images, xml_of
-from colocam.labels.imported import ImportedVideo, LeftOut
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labelled_videos import ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
 
@@ -77,11 +89,31 @@ def _labelmap(labels: LabelSet) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:
+    """Write ``masks/``, ``labels.txt`` (one class per line, the first is 1) and, with images, ``images/``."""
+    labels.require_masks()
+    if len(labels.classes) > 255:
+        raise ColocamError(f"a mask image holds at most 255 classes, got {len(labels.classes)}: export fewer tables")
+    palette = [channel for index in range(256) for channel in colour(index)]
+    (folder / "masks").mkdir()
+    for video in labels.videos:
+        for frame, rows in video.objects_of.items():
+            pixels = np.zeros((video.source.height, video.source.width), np.uint8)
+            for row in rows:
+                if (mask := video.mask(row)) is not None:
+                    pixels[mask] = labels.class_index[video.rows.tag[row]] + 1
+            image = Image.fromarray(pixels, "P")
+            image.putpalette(palette)
+            image.save(folder / "masks" / f"{video.image_stem(frame)}.png")
+    write_text(folder / "labels.txt", "".join(f"{tag}\n" for tag in labels.classes))
+    write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))
+
+
 def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read an XML file, or all XML files of a folder and its folders."""
     images, whole = [], True
     for file in files_of(path, ".xml"):
-        root = parse_xml(file)
+        root = parse_xml(read_label_text(file), file)
         if root.tag != "annotation":
             raise ColocamError(f"{file}: not Pascal VOC (its root is <{root.tag}>): is it of another format?")
         texts = [(element.text or "").strip() for name in CORNERS for element in root.iter(name)]

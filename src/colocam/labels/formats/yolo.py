@@ -7,7 +7,7 @@ numbers are shares of the image's size.
 Other tools name the classes in ``classes.txt`` or ``obj.names``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +25,7 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import polygon_of, write_images
-from colocam.labels.imported import ImportedVideo, LeftOut
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labelled_videos import ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
 
@@ -34,23 +33,15 @@ LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt
 """Text files that hold no labels."""
 
 
-def write(labels: LabelSet, folder: Path, options: Options) -> None:
+def write(labels: LabelSet, folder: Path, options: Options, *, outlines: bool = False) -> None:
     """Write ``data.yaml``, ``train.txt``, ``val.txt``, ``labels/`` and, with images, ``images/``.
 
-    A single video serves for both training and validation.
+    A single video serves for both training and validation. With ``outlines``, objects are the outlines of their masks;
+    a box without a mask is its own outline.
     """
-    _write(labels, folder, options, _box)
-
-
-def write_segments(labels: LabelSet, folder: Path, options: Options) -> None:
-    """The same with the outlines of masks; a box without a mask is its own outline."""
-    labels.require_masks()
-    _write(labels, folder, options, _segment)
-
-
-def _write(
-    labels: LabelSet, folder: Path, options: Options, shape: Callable[[LabelledVideo, int], list[float]]
-) -> None:
+    if outlines:
+        labels.require_masks()
+    shape = _outline if outlines else _box
     splits = {split: videos for split, videos in labels.splits().items() if videos}
     for split, videos in splits.items():
         texts = folder / "labels" / split
@@ -78,7 +69,7 @@ def _box(video: LabelledVideo, row: int) -> list[float]:
     return [(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1]
 
 
-def _segment(video: LabelledVideo, row: int) -> list[float]:
+def _outline(video: LabelledVideo, row: int) -> list[float]:
     mask = video.mask(row)
     x1, y1, x2, y2 = video.rows.box[row].tolist()
     points = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]]) if mask is None else polygon_of(mask)

@@ -18,7 +18,7 @@ from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.metrics.hits import hits_of_overlaps
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels.corrections import Correction
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.maps.foreground import foreground_of
 from colocam.maps.mapper import map_batches
 from colocam.models import foreground

@@ -22,7 +22,7 @@ from colocam.data.frame_cache import (
 )
 from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
 from colocam.utils.digests import FileDigests, text_digest

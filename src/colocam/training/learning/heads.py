@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from colocam.data.batches import Samples
 from colocam.labels.corrections import Correction
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.models import LocalizerNet
 from colocam.models.localizer_net import expanded
 from colocam.models.model_file import Model

@@ -20,7 +20,7 @@ from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.labels.corrections import Correction, read_corrections
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
 from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe

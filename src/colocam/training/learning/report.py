@@ -8,7 +8,7 @@ from pathlib import Path
 
 from colocam.config import write_config
 from colocam.errors import ColocamError
-from colocam.labels.imported import LeftOut
+from colocam.labels.labelled_videos import LeftOut
 from colocam.models.model_file import Model, save_model
 from colocam.run import Run
 from colocam.training.learning.card import Agreement
