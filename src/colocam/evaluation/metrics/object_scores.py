@@ -263,7 +263,8 @@ def detection_scores(
     for one in sorted(set(classes)):
         own = [i for i in chosen if classes[i] == one]
         if any(len(true[i]) for i in own):
-            of_classes.append(average_precision_50(*([part[i] for i in own] for part in (predicted, scores, true))))
+            frames = [predicted[i] for i in own], [scores[i] for i in own], [true[i] for i in own]
+            of_classes.append(average_precision_50(*frames))
     return DetectionScores(
         frames=len(chosen),
         boxes=boxes,
