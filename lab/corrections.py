@@ -10,8 +10,6 @@ a class (null: all), parts. Cells that are there already are not computed again,
 
 The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
 rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``quick`` is ``QuickLearner``.
-``no-per_class`` and ``no-half_way`` are all but one part, and ``as-several-rounds`` teaches a run of one round as if it
-had several; ask for them by ``--parts all,no-per_class,…``.
 ``seconds`` is the time of ``colocam learn``, and for ``quick`` that of the last ten corrections.
 
 Without runs it prints tables of the lines in ``--out``, for each data set and setting: CorLoc under the four protocols,
@@ -23,13 +21,9 @@ import json
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -46,7 +40,6 @@ from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
 from colocam.report.run_review import frames_of
 from colocam.run import Run, open_run
-from colocam.training.learning import lesson
 from colocam.training.learning.card import QuickLearner, learnt_card, observe
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames
@@ -60,8 +53,6 @@ from lab.study.tables import Entry, Measured, Table, markdown
 COUNTS = (2, 5, 10, 20, 50)
 ADDED = ("threshold", "per_class", "seeds", "projection")
 ALL, BEFORE, FEW_SHOT, QUICK = "all", "before", "few-shot", "quick"
-LESS = ("no-per_class", "no-half_way", "as-several-rounds")
-"""All parts but one, to see what it brings."""
 ORDERS = ("random", "learning", "errors")
 STEPS = 200
 CEILING_STEPS = 600
@@ -82,34 +73,16 @@ def plan() -> list[Cell]:
     """All cells, those at random frames first."""
     cells = [Cell("random", 0, BEFORE), Cell("random", 10, QUICK), Cell("random", None, ALL)]
     cells += [Cell(order, count, ALL) for order in ORDERS for count in COUNTS]
-    cells += [Cell("random", count, name) for count in (*COUNTS, None) for name in (FEW_SHOT, *LESS)]
+    cells += [Cell("random", count, FEW_SHOT) for count in (*COUNTS, None)]
     return cells + [Cell(order, count, name) for order in ORDERS for count in COUNTS for name in ADDED]
 
 
 def learning(cell: Cell, steps: int) -> Learning:
     """The parts of a cell."""
-    if cell.parts in (ALL, *LESS):
-        without = ["per_class"] if cell.parts == "no-per_class" else []
-        return learning_without(*without, steps=CEILING_STEPS if cell.boxes is None else steps)
+    if cell.parts == ALL:
+        return learning_without(steps=CEILING_STEPS if cell.boxes is None else steps)
     kept = ADDED[: ADDED.index(cell.parts) + 1]
     return learning_without(*(set(PARTS) - set(kept)), steps=steps)
-
-
-@contextmanager
-def lessons_without(parts: str) -> Iterator[None]:
-    """Leave out what no option of ``learn`` switches off."""
-    with ExitStack() as stack:
-        if parts == "no-half_way":
-            stack.enter_context(patch.object(lesson, "half_way", lambda _, new: new))
-        if parts == "as-several-rounds":
-            stack.enter_context(patch.object(lesson, "open_run", _with_two_rounds))
-        yield
-
-
-def _with_two_rounds(folder: str | Path, device: str | None) -> Run:
-    run = open_run(folder, device)
-    stage2 = run.config.localizer.model_copy(update={"rounds": 2})
-    return replace(run, config=run.config.model_copy(update={"localizer": stage2}))
 
 
 class Frames(NamedTuple):
@@ -196,8 +169,7 @@ class Bench:
                 new = write_model(self.run, model, corrected_frames(self.run, corrections, LeftOut()), path, folder)
             else:
                 how, device = learning(cell, steps), str(self.run.device)
-                with lessons_without(cell.parts):
-                    learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
+                learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
                 new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out}
             told.setdefault("seconds", round(time.perf_counter() - start, 2))
             opened = open_run(new, str(self.run.device))
@@ -256,7 +228,7 @@ def read_curves(path: Path) -> dict[str, Cells]:
 
 def table_of(title: str, cells: Cells) -> Table:
     """One row for each cell."""
-    names = [BEFORE, QUICK, *ADDED, *LESS, ALL, FEW_SHOT]
+    names = [BEFORE, QUICK, *ADDED, ALL, FEW_SHOT]
     rows: list[tuple[Entry, ...]] = []
     for key in sorted(cells, key=lambda key: (key[1] is None, key[1] or 0, names.index(key[2].split(",")[0]), key[0])):
         (order, boxes, parts), lines = key, cells[key]
@@ -330,11 +302,6 @@ def _counts(text: str) -> list[int | None]:
     return [None if part == "all" else int(part) for part in text.split(",")]
 
 
-def _share(text: str) -> tuple[int, int]:
-    part, parts = map(int, text.split("/"))
-    return part, parts
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="*", help="run folders, one for each seed")
@@ -348,7 +315,7 @@ if __name__ == "__main__":
     parser.add_argument("--parts", type=lambda text: text.split(","), default=[BEFORE, QUICK, *ADDED, ALL, FEW_SHOT])
     parser.add_argument("--steps", type=int, default=STEPS, help="of the decoder")
     parser.add_argument("--few-shot-steps", type=int, default=FEW_SHOT_STEPS, help="of the rival")
-    parser.add_argument("--part", type=_share, default=(0, 1), help="of the cells: index/number, from 0")
+    parser.add_argument("--part", type=lambda text: [*map(int, text.split("/"))], default=[0, 1], help="index/number")
     parser.add_argument("--device")
     parser.add_argument("--figure", type=Path, help="SVG")
     given = parser.parse_args()

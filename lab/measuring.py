@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from colocam.losses import CoLocLoss, CRFLoss
 from colocam.utils.cuda_graphs import capture
 from colocam.utils.files import write_json
 
@@ -20,10 +21,15 @@ def conditions(what: str, device: torch.device) -> dict[str, Any]:
     """What was measured, device, version of torch, and date: the first entries of a result."""
     return {
         "what": what,
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
+        "device": device_name(device),
         "torch": torch.__version__,
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
     }
+
+
+def device_name(device: torch.device) -> str:
+    """The device in words."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU"
 
 
 def headline(result: dict[str, Any]) -> str:
@@ -73,6 +79,31 @@ def make_frames(count: int, size: int, kind: Kind, seed: int = 0) -> tuple[Tenso
     grain = torch.randn(count, 3, size, size, generator=generator) * 3
     frames = background * (1 - mask) + color * mask + grain
     return frames.round().clamp(0, 255).byte(), maps
+
+
+SETS = 3
+"""Input sets used in turn, so that the input of a call is not in the cache."""
+SIGMA, SIGMA_XY = 15.0, 100.0
+"""Colour levels and pixels, as published."""
+Step = Callable[[int], Tensor]
+
+
+def loss_step(count: int, size: int, sequences: list[int], kind: Kind, device: torch.device) -> Step:
+    """A function that computes a loss of frames of size² in input set i and returns its gradient.
+
+    The loss is CoLocLoss for the index of the sequence of each frame, or without them CRFLoss.
+    """
+    sets = [make_frames(count, size, kind, seed) for seed in range(SETS)]
+    inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
+    # A single frame has weight 0 in eq. 4, but takes the same time.
+    loss = CoLocLoss(SIGMA) if sequences else CRFLoss(SIGMA, SIGMA_XY)
+    arguments = (torch.tensor(sequences, device=device), len(set(sequences))) if sequences else ()
+
+    def step(i: int) -> Tensor:
+        frames, maps = inputs[i % SETS]
+        return torch.autograd.grad(loss(frames, maps, *arguments), maps)[0]
+
+    return step
 
 
 WARM = 3

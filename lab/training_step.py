@@ -1,7 +1,7 @@
 """One training step of either stage on synthetic clips: the tasks, and their time."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice
@@ -93,14 +93,11 @@ def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     optimiser = make_sgd(task.groups, task.settings)
     task.module.train()
 
-    def launch(planned: Steps) -> None:
-        for step, indices, tensors in prefetch(planned, task.load, device):
-            sgd_step(task, optimiser, partial(task.terms, indices, tensors, step, 0))
-
     def take(planned: Steps) -> float:
         """Seconds of these steps."""
         start = time.perf_counter()
-        launch(planned)
+        for step, indices, tensors in prefetch(planned, task.load, device):
+            sgd_step(task, optimiser, partial(task.terms, indices, tensors, step, 0))
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return time.perf_counter() - start
@@ -110,36 +107,7 @@ def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     timed = list(islice(coming, steps))
     seconds = take(timed)
     frames = sum(len(indices.clips) for _, indices in timed)
-    result = {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
-    if device.type == "cuda":
-        result |= {"gpu_busy_percent": _busy(take, timed[:30]), "host_waits": _host_waits(launch, timed[:1])}
-    return result
-
-
-def _busy(take: Callable[[Steps], float], steps: Steps) -> float:
-    """Share of the time in which the device is busy, in percent.
-
-    The time of the kernels comes from a profile, the total time from a run without one, since profiling adds time
-    between the kernels.
-    """
-    seconds = take(steps)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        take(steps)
-    kernels = sum(event.self_device_time_total for event in profile.key_averages())
-    return float(100 * kernels / (1e6 * seconds))
-
-
-def _host_waits(launch: Callable[[Steps], None], steps: Steps) -> int:
-    """1 if a step makes the host wait for the device, else 0; torch raises an error at the first wait."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        launch(steps)
-    except RuntimeError as error:
-        print(f"the step makes the host wait: {error}")
-        return 1
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    return 0
+    return {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
 
 
 def time_logistic(config: Config, device: torch.device) -> dict[str, Any]:
@@ -149,20 +117,24 @@ def time_logistic(config: Config, device: torch.device) -> dict[str, Any]:
         classifier = make_classifier(config, config.backbone, len(CLASSES)).to(device).eval()
         samples = spread_samples(clips, CLASSES, LENGTH if device.type == "cuda" else 1)
         starts = range(0, len(samples), BATCH)
-        found: list[torch.Tensor] = []
-        for turn in range(2):  # the first is a warm-up
+
+        def encode(batches: int | None) -> torch.Tensor:
+            """Features of the first batches, or of all."""
             parts = enumerate(samples.indices.part(slice(start, start + BATCH)) for start in starts)
+            read = prefetch(parts, lambda indices, _: {"frames": read_frames(samples.clips, indices)}, device)
+            found = []
+            for _, _, loaded in islice(read, batches):
+                images = classifier.class_frames(whole(loaded["frames"], config.frames.crop))
+                found.append(classifier.pooled(classifier.encoder(images)[-1]))
+            return torch.cat(found).cpu()  # waits for the device
+
+        with torch.no_grad():
+            encode(2)  # a warm-up
             began = time.perf_counter()
-            with torch.no_grad():
-                read = prefetch(parts, lambda indices, _: {"frames": read_frames(samples.clips, indices)}, device)
-                for _, _, loaded in read if turn else islice(read, 2):
-                    images = classifier.class_frames(whole(loaded["frames"], config.frames.crop))
-                    found += [classifier.pooled(classifier.encoder(images)[-1])] if turn else []
-            if found:
-                found[-1].cpu()  # waits for the device
-            seconds = time.perf_counter() - began
+            encoded = encode(None)
+        seconds = time.perf_counter() - began
     views = config.classifier.views
-    features = torch.cat(found).repeat(views, 1)
+    features = encoded.to(device).repeat(views, 1)
     features += 0.1 * features.std() * torch.randn_like(features)
     classes, began = samples.classes.repeat(views).to(device), time.perf_counter()
     weight, _ = fit_logistic(features, classes, torch.ones_like(classes), len(CLASSES), config.classifier.penalty)

@@ -14,7 +14,6 @@ from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.training.learning import lesson
 from doc_pages import INLINE, PAGES, prose
 from lab import runs
 
@@ -147,26 +146,6 @@ def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
     text = curves("--out", out, "--figure", tmp_path / "curves.svg")
     assert f"| – | before | 0 | {lines['random', 0, 'before']['corloc']['tags-only']:.1f} |" in text
     assert (tmp_path / "curves.svg").read_text(encoding="utf-8").startswith("<svg")
-
-
-def test_lessons_without_a_part(curves, run, collection, tmp_path):
-    """The cells are measured, and what no option switches off is replaced for their lesson alone."""
-    out, parts = tmp_path / "curves.jsonl", "no-per_class,no-half_way,as-several-rounds"
-    told = [run, "--boxes", collection.truth, "--out", out, "--counts", "10", "--steps", "1"]
-    curves(*told, "--parts", parts)
-    lines = {line["parts"]: line for line in map(json.loads, out.open())}
-    assert ",".join(lines) == parts
-    assert all(line["settings"] == ["steps=1"] for line in lines.values())
-    assert "per_class" not in lines["no-per_class"]["kept"]
-
-    def regime():
-        return lesson.half_way is half_way, lesson.open_run(run, "cpu").config.stage2("colocam").rounds
-
-    half_way, lessons_without = lesson.half_way, runpy.run_module("lab.corrections")["lessons_without"]
-    for part, inside in (("no-half_way", (False, 1)), ("as-several-rounds", (True, 2)), ("all", (True, 1))):
-        with lessons_without(part):
-            assert regime() == inside
-        assert regime() == (True, 1)
 
 
 def test_clip_es_runs_on_a_random_clip_of_the_true_width(measured, tmp_path):

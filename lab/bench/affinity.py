@@ -19,13 +19,9 @@ from colocam.losses.affinity import bilateral_product, color_product, dense_bila
 from colocam.losses.affinity.reference import gaussian_sum
 from colocam.utils.extras import install_extra
 from lab import measuring as timing
-from lab.measuring import Kind, conditions, keep, make_frames
+from lab.measuring import SIGMA, SIGMA_XY, Kind, Step, conditions, keep, make_frames
 
 SIZE = 224
-# Input sets used in turn, so that the input of a call is not in the cache.
-SETS = 3
-# Colour levels and pixels, as published.
-SIGMA, SIGMA_XY = 15.0, 100.0
 # The defaults of the losses.
 COLOR_TOL, SPACE_TOL = 9e-3, 1e-2
 # Of one sequence of 64 frames.
@@ -37,7 +33,6 @@ _CHECKED = 200
 TOLERANCES = (3e-2, 1e-2, 5e-3, 2e-3, 1e-3)
 
 Row = dict[str, Any]
-Step = Callable[[int], Tensor]
 
 
 def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = False) -> Row:
@@ -83,24 +78,9 @@ def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
     if space:
         y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
         features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
-    ours = _step(count, [] if space else [0] * count, "scene", device)
+    ours = timing.loss_step(count, SIZE, [] if space else [0] * count, "scene", device)
     name = "crf 1 frame" if space else f"colour n={count}"
     return compare(name, features.contiguous(), maps.flatten(), ours, 3)
-
-
-def _step(count: int, sequences: list[int], kind: Kind, device: torch.device) -> Step:
-    """A function that computes the loss of input set i and returns its gradient."""
-    sets = [make_frames(count, SIZE, kind, seed) for seed in range(SETS)]
-    inputs = [(frames.to(device), maps.to(device).requires_grad_()) for frames, maps in sets]
-    # A single frame has weight 0 in eq. 4, but takes the same time.
-    loss = CoLocLoss(SIGMA) if sequences else CRFLoss(SIGMA, SIGMA_XY)
-    arguments = (torch.tensor(sequences, device=device), len(set(sequences))) if sequences else ()
-
-    def step(i: int) -> Tensor:
-        frames, maps = inputs[i % SETS]
-        return torch.autograd.grad(loss(frames, maps, *arguments), maps)[0]
-
-    return step
 
 
 def _repeats(device: torch.device) -> int:
@@ -108,7 +88,7 @@ def _repeats(device: torch.device) -> int:
 
 
 def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch.device, bandwidth: float) -> Row:
-    step = _step(count, sequences, kind, device)
+    step = timing.loss_step(count, SIZE, sequences, kind, device)
     repeats = _repeats(device)
     pixels = count * SIZE * SIZE
     row: Row = {"name": name, "frames": kind, "count": count}
@@ -197,12 +177,8 @@ class Prepared(NamedTuple):
         rows: pixels whose results are computed.
     """
 
-    step: Callable[[], Tensor]
+    step: Step
     rows: Tensor
-
-    def timed(self, _: int) -> Tensor:
-        """``step`` as ``timing`` calls it."""
-        return self.step()
 
 
 def streaming_sum(features: Tensor, maps: Tensor) -> Prepared:
@@ -218,7 +194,7 @@ def streaming_sum(features: Tensor, maps: Tensor) -> Prepared:
     values = torch.stack([torch.ones_like(maps), maps], dim=1)
     rows = _random_rows(len(features), max(1, _PAIRS // len(features))).to(features.device)
     queries = features[rows].contiguous()
-    return Prepared(lambda: formula(queries, features, values), rows)
+    return Prepared(lambda _: formula(queries, features, values), rows)
 
 
 def permutohedral_lattice(features: Tensor, maps: Tensor) -> Prepared:
@@ -229,7 +205,7 @@ def permutohedral_lattice(features: Tensor, maps: Tensor) -> Prepared:
     foreground = maps.cpu().clamp(1e-6, 1 - 1e-6)
     unary = -torch.stack([1 - foreground, foreground]).log().numpy()
 
-    def step() -> Tensor:
+    def step(_: int) -> Tensor:
         crf = densecrf.DenseCRF(len(maps), 2)
         crf.setUnaryEnergy(unary)
         crf.addPairwiseEnergy(coordinates, 1.0, normalization=densecrf.NO_NORMALIZATION)
@@ -270,7 +246,7 @@ def compare(name: str, features: Tensor, maps: Tensor, ours: Callable[[int], obj
         try:
             row["version"] = importlib.metadata.version(package)
             rival = prepare(features, maps)
-            ours_ms, rival_ms = timing.in_turn_ms([ours, rival.timed], features.device, repeats)
+            ours_ms, rival_ms = timing.in_turn_ms([ours, rival.step], features.device, repeats)
             share = len(rival.rows) / len(features)
             row |= {"ours_ms": ours_ms, "ms": rival_ms / share, "share": share, "ratio": rival_ms / share / ours_ms}
             row |= _rival_errors(rival, features, maps)
@@ -298,7 +274,7 @@ def line(row: Row) -> str:
 def _rival_errors(rival: Prepared, features: Tensor, maps: Tensor) -> Row:
     """Relative L2 errors of W·1 and W·S, and of W·S after the factor that fits it best."""
     some = _random_rows(len(rival.rows), _CHECKED)
-    found = rival.step().cpu()[some].double()
+    found = rival.step(0).cpu()[some].double()
     checked = rival.rows.cpu()[some].to(features.device)
     exact = gaussian_sum(features, torch.stack([torch.ones_like(maps), maps], dim=1), checked).cpu()
     norms = exact.norm(dim=0)

@@ -4,7 +4,6 @@ The latter is timed in our way and with a call of OpenCV for each level.
 """
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,11 @@ def run(device: str = "cpu", json_path: Path | None = None, size: int = 224, rep
     result = {**conditions(f"maps of {size}² to boxes, {BATCH} at once", torch.device(device)), "cases": cases}
     print(headline(result))
     for kind, maps in {"smooth": smooth_maps(size), "rough": rough_maps(size)}.items():
-        calls = [partial(_call, way, maps) for way in WAYS.values()]
+        calls = [lambda _, way=way, maps=maps: way(maps) for way in WAYS.values()]
         times = [ms / len(maps) for ms in timing.in_turn_ms(calls, torch.device("cpu"), repeats)]
         cases.append({"maps": kind, "ms": dict(zip(WAYS, times, strict=True))})
         print(f"  {kind} maps: " + "; ".join(f"{way} {ms:.3f} ms" for way, ms in cases[-1]["ms"].items()), flush=True)
     return keep(result, json_path)
-
-
-def _call(way: Callable[[Levels], object], maps: Levels, _: int) -> None:
-    way(maps)
 
 
 def smooth_maps(size: int) -> Levels:
@@ -59,12 +54,10 @@ def levels_by_opencv(levels: Levels) -> npt.NDArray[np.int64]:
     boxes = np.zeros((len(levels), 256, 4), np.int64)
     for i, level in enumerate(levels):
         for cut in range(int(level.max())):
-            boxes[i, cut] = contour_box(max(_opencv(level > cut), key=cv2.contourArea), level.shape)
+            mask = (level > cut).view(np.uint8)
+            contours = cv2.findContours(mask, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)[0]
+            boxes[i, cut] = contour_box(max(contours, key=cv2.contourArea), level.shape)
     return boxes
-
-
-def _opencv(mask: npt.NDArray[np.bool_]) -> Any:  # noqa: ANN401 - contours
-    return cv2.findContours(mask.view(np.uint8), cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE)[0]
 
 
 WAYS: dict[str, Callable[[Levels], object]] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from colocam.cams import classifier_cams, extract
+from colocam.cams import CAMS, classifier_cams, extract
 from colocam.config import Config, load_config
 from colocam.models import make_classifier
 from lab import measuring as timing
@@ -24,18 +24,15 @@ def run(device: str = "cpu", json_path: Path | None = None, config: Config | Non
     frames = make_frames(batch, size, "scene")[0].to(where)
     classes = torch.arange(batch, device=where) % CLASSES
 
-    def alone(_: int) -> None:
-        with torch.inference_mode(), torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda"):
-            classifier(frames)
-
     def maps(method: str) -> None:
-        with torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda"):
-            extract(method, classifier, frames, classes)
+        with torch.inference_mode(), torch.autocast(where.type, torch.bfloat16, enabled=where.type == "cuda"):
+            if method in CAMS:
+                extract(method, classifier, frames, classes)
+            else:
+                classifier(frames)
 
-    repeats = 30 if where.type == "cuda" else 3
-    times = {"classifier alone": timing.median_ms(alone, where, repeats)}
-    for method in classifier_cams():
-        times[method] = timing.median_ms(lambda _, method=method: maps(method), where, repeats)  # type: ignore[misc]
+    repeats, names = 30 if where.type == "cuda" else 3, ["classifier alone", *classifier_cams()]
+    times = {name: timing.median_ms(lambda _, name=name: maps(name), where, repeats) for name in names}  # type: ignore[misc]
     result = {
         **conditions(f"class activation maps, {config.backbone.name}, {size}², {batch} frames a batch", where),
         "batch_ms": times,

@@ -27,7 +27,6 @@ from colocam.labels.table import LocalizationTable
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
 from colocam.utils.device import cores
-from colocam.utils.files import write_json
 from colocam.video.frame_ring import resize_into
 from colocam.video.reader import VideoInfo, VideoReader
 from colocam.video.writer import AnnotatedVideo
@@ -82,9 +81,8 @@ def run(
             row: Row = {"name": title}
             result["cases"].append(row)
             _measure(row, model, base, images, where, refine, count)
-            if json_path is not None:
-                write_json(json_path, result)
-    return keep(result, json_path)
+            keep(result, json_path)
+    return result
 
 
 def _measure(

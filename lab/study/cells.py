@@ -1,26 +1,24 @@
 """The cells of a study: the units of work, each run once per seed, with a result of its own."""
 
-import datetime as dt
 import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
+from colocam.cams import CAMS, ExternalCam
 from colocam.config import Config
 from colocam.errors import ColocamError
-from colocam.evaluation.metrics import PROTOCOLS, CorLoc
 from colocam.evaluation.result import current_corloc, is_number, method_title, plain, read_metrics
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
 from colocam.maps.mapper import Mapper, cam_mapper
-from colocam.utils.extras import install_extra
 from colocam.utils.files import write_json
 from lab import measuring as timing
-from lab.study.workplace import Lab, device_name, digest, stage1_config
+from lab.study.workplace import Lab, digest, stage1_config
 
 Result = dict[str, Any]
 
@@ -29,69 +27,68 @@ class CannotRunError(ColocamError):
     """A cell needs something that is missing, such as weights; the study notes it and continues."""
 
 
-class Cell(Protocol):
-    """A unit of work of a study. Equal cells share their result, which is plain JSON."""
+class Cell:
+    """A unit of work of a study, a frozen dataclass. Equal cells share their result, which is plain JSON."""
+
+    __slots__ = ()
+    title: ClassVar[str]
+    """Name for messages and for the folder, with places for fields."""
+    seeded: ClassVar[bool] = True
+    """Whether the result depends on the seed."""
 
     @property
     def label(self) -> str:
-        """Name for messages and for the folder."""
-
-    @property
-    def seeded(self) -> bool:
-        """Whether the result depends on the seed."""
+        """The title with the values of the fields."""
+        return self.title.format(cell=self)
 
     def identity(self, lab: Lab, seed: int) -> Result:
         """Everything that the result depends on, as plain JSON."""
+        raise NotImplementedError
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
         """Compute the result; ``folder`` belongs to this cell."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
-class Cam:
-    """Evaluate a CAM of stage 1's classifier: ``{"corloc": {protocol: …}}``."""
+class Method(Cell):
+    """A CAM or a trained method, with ``key=value`` of the configuration."""
 
-    name: str = "layercam"
+    method: str
     overrides: tuple[str, ...] = ()
-
-    seeded = True
 
     @property
     def label(self) -> str:
-        """The method and the changed keys."""
-        return label(method_title(self.name), self.overrides)
+        """The method and the changed keys, without their sections."""
+        changes = (f"{key.rpartition('.')[2]}={value}" for key, _, value in (o.partition("=") for o in self.overrides))
+        return ", ".join([method_title(self.method), *changes])
+
+
+class Cam(Method):
+    """Evaluate a CAM of stage 1's classifier: ``{"corloc": {protocol: …}}``."""
+
+    __slots__ = ()
 
     def identity(self, lab: Lab, seed: int) -> Result:
         """Stage 1 and the method."""
-        return {"cam": self.name, **lab.identity(stage1_config(lab.config(self.overrides, seed)))}
+        return {"cam": self.method, **lab.identity(stage1_config(lab.config(self.overrides, seed)))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002 - the cells' signature
         """Evaluate on the test frames."""
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config(self.overrides, seed)))
-        found = measure(evaluation_set, methods_of_run(evaluation_set.run, [self.name])[self.name])
+        found = measure(evaluation_set, methods_of_run(evaluation_set.run, [self.method])[self.method])
         return {"corloc": plain(found.corloc)}
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
+class Trained(Method):
     """Train a decoder and evaluate it: ``{"corloc": {protocol: …}, "coloc": …}``.
 
     Attributes:
-        method: the trained method.
-        overrides: ``key=value`` of the configuration.
         draws: the seed samples the clips that are left out instead of seeding the training.
     """
 
-    method: str = "colocam"
-    overrides: tuple[str, ...] = ()
     draws: bool = False
-
-    seeded = True
-
-    @property
-    def label(self) -> str:
-        """The method and the changed keys."""
-        return label(method_title(self.method), self.overrides)
 
     def config(self, lab: Lab, seed: int) -> Config:
         """The configuration of the cell."""
@@ -128,9 +125,7 @@ def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
     folder = next(cells.glob(f"*-{name}"), cells / f"{slug(cell.label)}-{name}")
     path = folder / "result.json"
     if not path.is_file():
-        today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-        conditions = {"date": today, "device": device_name(lab.where), "torch": torch.__version__}
-        write_json(path, {**conditions, **cell.run(lab, seed, folder)})
+        write_json(path, {**timing.conditions(cell.label, lab.where), **cell.run(lab, seed, folder)})
     try:
         result: Result = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -138,12 +133,6 @@ def run_cell(lab: Lab, cell: Cell, seed: int) -> tuple[Path, Result]:
     if "corloc" in result:  # results of earlier versions have format 1
         result["corloc"] = {protocol: current_corloc(cell) for protocol, cell in result["corloc"].items()}
     return folder, result
-
-
-def label(name: str, overrides: tuple[str, ...]) -> str:
-    """``name`` with the changed keys, without their sections."""
-    changes = ", ".join(f"{key.rpartition('.')[2]}={value}" for key, _, value in (o.partition("=") for o in overrides))
-    return f"{name}, {changes}" if changes else name
 
 
 def slug(name: str) -> str:
@@ -173,7 +162,7 @@ Label = Literal["given", "predicted", "average"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClipRow:
+class ClipRow(Cell):
     """Evaluate CLIP-ES: ``{"corloc": {protocol: …}}``, with a given class also ``ms``, the time of one frame.
 
     Attributes:
@@ -188,7 +177,7 @@ class ClipRow:
     refine: bool = False
 
     @property
-    def seeded(self) -> bool:
+    def seeded(self) -> bool:  # type: ignore[override]
         """Whether the classifier, which has a seed, chooses the class."""
         return self.label_from == "predicted"
 
@@ -209,51 +198,31 @@ class ClipRow:
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002 - the cells' signature
         """Evaluate on the test frames."""
-        clip = lab.config().clip
-        if clip.model is None:
-            raise CannotRunError(
-                "CLIP-ES was not run: it needs a checkpoint, --set clip.model=FOLDER (docs/guide/clip-es.md)"
-            )
+        entry, tags = CAMS["clip-es"], lab.catalogue.tags
+        assert isinstance(entry, ExternalCam)
         try:
-            from colocam.cams.clip import BACKGROUND, ClipES, Refinement  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise CannotRunError(f"CLIP-ES was not run: {install_extra('clip')}") from error
+            config = lab.config((f"clip.background={self.background}", f"clip.refine={self.refine}"))
+            clip_es = entry.open(config, tags, lab.where).maps
+        except ColocamError as error:
+            raise CannotRunError(f"CLIP-ES was not run: {error}") from error
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
-        tags, sizes = evaluation_set.run.catalogue.tags, evaluation_set.run.config.frames
-        size, side = sizes.crop, sizes.map_side
-        clip_es = ClipES.load(
-            clip.model,
-            clip.names or tags,
-            background=BACKGROUND if self.background else (),
-            refine=Refinement() if self.refine else None,
-            device=evaluation_set.run.device,
-        )
+        run, side = evaluation_set.run, evaluation_set.run.config.frames.map_side
+        classifier = run.classifier()
         if self.label_from == "average":
-            constant = [measure(evaluation_set, _constant(clip_es, c, side)).corloc for c in range(len(tags))]
-            return {"corloc": _mean_over(constant)}
-        classifier = evaluation_set.run.classifier()
+            each = [measure(evaluation_set, _constant(clip_es, c, side)).corloc for c in range(len(tags))]
+            averages = {name: float(np.mean([corloc[name].average for corloc in each])) for name in each[0]}
+            return {"corloc": {protocol: {"average": average} for protocol, average in averages.items()}}
 
         def maps(frames: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
             return clip_es(frames, classes if self.label_from == "given" else classifier.logits(frames).argmax(1))
 
         result: Result = {"corloc": plain(measure(evaluation_set, cam_mapper(maps, side)).corloc)}
         if self.label_from == "given":
-            frames, classes = next(evaluation_set.evaluated.samples.batches(size, evaluation_set.run.device, batch=1))
-            repeats = 3 if lab.smoke else 20
-            result["ms"] = timing.median_ms(lambda _: clip_es(frames, classes), evaluation_set.run.device, repeats)
+            samples = evaluation_set.evaluated.samples
+            frames, classes = next(samples.batches(run.config.frames.crop, run.device, batch=1))
+            result["ms"] = timing.median_ms(lambda _: clip_es(frames, classes), run.device, 3 if lab.smoke else 20)
         return result
 
 
 def _constant(clip_es: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], tag: int, size: int) -> Mapper:
     return cam_mapper(lambda frames, classes: clip_es(frames, torch.full_like(classes, tag)), size)
-
-
-def _mean_over(results: list[dict[str, CorLoc]]) -> Result:
-    """Mean of CorLoc over the constant classes, per protocol."""
-    if not results:
-        raise ColocamError("CLIP-ES needs at least one tag")
-    return {
-        protocol: {"average": float(np.mean([result[protocol].average for result in results]))}
-        for protocol in PROTOCOLS
-        if protocol in results[0]
-    }

@@ -9,19 +9,18 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from colocam.cams import CAMS, extract
 from colocam.config import Config
-from colocam.losses import CoLocLoss
 from colocam.models import LocalizerNet, make_classifier
 from colocam.run import untrained
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
 from colocam.utils.progress import say
 from lab import measuring as timing
-from lab.measuring import make_frames
-from lab.study.cells import CannotRunError, Result
+from lab.measuring import device_name, make_frames
+from lab.study.cells import CannotRunError, Cell, Result
 from lab.study.figures import Bars, Lines, Series
 from lab.study.recipe import Findings, Results, Study, published
 from lab.study.tables import Entry, Table
-from lab.study.workplace import Lab, device_name
+from lab.study.workplace import Lab
 from lab.training_step import both_stages, default_steps, whole_step
 
 CLASSES = 10
@@ -30,7 +29,7 @@ THROUGHPUT_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
-class FrameTime:
+class FrameTime(Cell):
     """Milliseconds of a single frame at the model's size: ``{"ms": …}``.
 
     ``method`` is a CAM, or ``localizer`` for the trained methods, which share one network.
@@ -38,12 +37,8 @@ class FrameTime:
 
     method: str
 
+    title = "time per frame, {cell.method}"
     seeded = False
-
-    @property
-    def label(self) -> str:
-        """Title of the measurement."""
-        return f"time per frame, {self.method}"
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002 - the cells' signature
         """Network, size and device."""
@@ -56,17 +51,13 @@ class FrameTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Cell):
     """Column of the complexity table for ``layercam`` or ``colocam``, with the keys of ``published.yaml``."""
 
     method: str
 
+    title = "cost, {cell.method}"
     seeded = False
-
-    @property
-    def label(self) -> str:
-        """Title of the measurement."""
-        return f"cost, {self.method}"
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002
         """Network, size, device and the configuration of a step."""
@@ -112,34 +103,23 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class LossTime:
+class LossTime(Cell):
     """Milliseconds of the colour term and its gradient on one sequence of n frames: ``{"ms": …}``."""
 
     device: str
     n: int
-    size: int = 224
 
+    title = "colour term, {cell.device}, n = {cell.n}"
     seeded = False
-
-    @property
-    def label(self) -> str:
-        """Title of the measurement."""
-        return f"colour term, {self.device}, n = {self.n}"
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002
         """Size and device."""
-        return {"colour term": self.n, "size": self.size, "device": device_name(choose_device(self.device))}
+        return {"colour term": self.n, "size": SIZE, "device": device_name(choose_device(self.device))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002
         """Median of repeated calls."""
-        device, loss = choose_device(self.device), CoLocLoss()
-        frames, maps = (part.to(device) for part in make_frames(self.n, self.size, "scene"))
-        maps.requires_grad_()
-        sequence = torch.zeros(self.n, dtype=torch.int64, device=device)
-
-        def step(_: int) -> None:
-            torch.autograd.grad(loss(frames, maps, sequence, 1), maps)
-
+        device = choose_device(self.device)
+        step = timing.loss_step(self.n, SIZE, [0] * self.n, "scene", device)
         repeats = 2 if lab.smoke else 50 if device.type == "cuda" else 5
         return {"ms": timing.median_ms(step, device, repeats), "device": device_name(device)}
 
@@ -188,6 +168,8 @@ def _network(lab: Lab) -> Result:
     }
 
 
+SIZE = 224
+"""Side of the frames of the colour term."""
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -196,23 +178,17 @@ def devices(lab: Lab) -> list[str]:
     return ["cpu"] if lab.device == "cpu" or not torch.cuda.is_available() else ["cpu", lab.device or "cuda"]
 
 
-def timed(lab: Lab, device: str, n: int) -> LossTime:
-    """The term on n frames of 224², smaller ones in a smoke test."""
-    return LossTime(device, n, lab.config().frames.crop if lab.smoke else 224)
-
-
 def read_loss_time(lab: Lab, results: Results) -> Findings:
     """A curve for each device."""
     lengths, numbers = lab.few(COUNTS), published("loss-time")["ms"]
     theirs = [numbers.get(n) for n in lengths]
     ours = {}
     for device in devices(lab):
-        name = next((found["device"] for n in lengths for found in results.of(timed(lab, device, n))), device)
-        ours[f"ours, {name}, ms"] = [results.value(timed(lab, device, n), "ms") for n in lengths]
-    side = lab.config().frames.crop if lab.smoke else 224
+        name = next((found["device"] for n in lengths for found in results.of(LossTime(device, n))), device)
+        ours[f"ours, {name}, ms"] = [results.value(LossTime(device, n), "ms") for n in lengths]
     table = Table(
         "table",
-        f"Colour term, value and gradient with respect to the maps, one sequence of n frames of {side}², median",
+        f"Colour term, value and gradient over the maps, one sequence of n frames of {SIZE}², median",
         ("frames", *ours, "published, ms"),
         tuple((f"n = {n}", *row) for n, *row in zip(lengths, *ours.values(), theirs, strict=True)),
         digits=2,
@@ -225,7 +201,7 @@ def read_loss_time(lab: Lab, results: Results) -> Findings:
 LOSS_TIME = Study(
     "loss-time",
     "What does the colour term cost?",
-    lambda lab: [timed(lab, device, n) for device in devices(lab) for n in lab.few(COUNTS)],
+    lambda lab: [LossTime(device, n) for device in devices(lab) for n in lab.few(COUNTS)],
     read_loss_time,
     (
         "Ours: scenes with the statistics of photographs, default tolerance (0.5 % of the exact product).",

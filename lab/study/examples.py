@@ -14,7 +14,7 @@ from colocam.evaluation.run_evaluation import measure, methods_of_run, save_case
 from colocam.report.gallery import gallery
 from colocam.run import open_run
 from colocam.types import Float64Array
-from lab.study.cells import Cam, Result, Trained, run_cell
+from lab.study.cells import Cam, Cell, Result, Trained, run_cell
 from lab.study.figures import Images
 from lab.study.recipe import Findings, Results, Study
 from lab.study.tables import Table
@@ -93,15 +93,11 @@ CAM, TRAINED = Cam("layercam"), (Trained("tcam"), Trained("colocam"))
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class Examples(Cell):
     """Write examples of LayerCAM, TCAM and CoLo-CAM (seed 0) to cases.npz and count the failures of each kind."""
 
+    title = "examples and failures"
     seeded = False
-
-    @property
-    def label(self) -> str:
-        """Title of the cell."""
-        return "examples and failures"
 
     def identity(self, lab: Lab, seed: int) -> Result:
         """Identities of the methods."""
@@ -111,13 +107,13 @@ class Examples:
         """Evaluate the three methods on the test frames and choose examples."""
         runs = {cell.method: run_cell(lab, cell, seed)[0] for cell in TRAINED}
         evaluation_set = lab.evaluation_set(lab.stage1(lab.config((), seed)))
-        mappers = methods_of_run(evaluation_set.run, [CAM.name])
+        mappers = methods_of_run(evaluation_set.run, [CAM.method])
         for method, run in runs.items():
             mappers[method] = methods_of_run(open_run(run, lab.device), [])[method]
         found = {name: measure(evaluation_set, mapper) for name, mapper in mappers.items()}
         samples, true = evaluation_set.evaluated.samples, evaluation_set.evaluated.boxes
         boxes, ious = found["colocam"].boxes(evaluation_set.evaluated)
-        _, cam_ious = found[CAM.name].boxes(evaluation_set.evaluated)
+        _, cam_ious = found[CAM.method].boxes(evaluation_set.evaluated)
         clips = samples.indices.clips.numpy()
         failures = find_failures(boxes, ious, cam_ious, true, clips)
         chosen = [case for case in choose_cases(ious, samples.classes.numpy(), clips) if case[1] != "empty"]

@@ -1,8 +1,5 @@
 """Studies that compare methods, terms and networks: CorLoc of each row beside the published numbers."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from colocam.cams import classifier_cams
 from colocam.evaluation.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 from colocam.evaluation.result import method_title
@@ -161,29 +158,17 @@ def backbone_overrides(lab: Lab, name: str) -> tuple[str, ...]:
         return ()
     changes = [f"backbone.name={name}", *BACKBONES[name][1]]
     if base.weights is not None:
-        changes.append(f"backbone.weights={weights_beside(base.weights, name)}")
+        changes.append(f"backbone.weights={base.weights.with_stem(name)}")
     if base.stride_in_1x1:
         changes.append("backbone.stride_in_1x1=false")
     return tuple(changes)
 
 
-def weights_beside(weights: Path, name: str) -> Path:
-    """``vgg16.safetensors`` beside ``resnet50.safetensors``."""
-    return weights.with_name(f"{name}{weights.suffix}")
-
-
 def _backbone_rows(lab: Lab) -> list[tuple[str, str, Cell, Cell]]:
     """Name, title, and the cells of LayerCAM and CoLo-CAM."""
-    rows: list[tuple[str, str, Cell, Cell]] = []
-    for name, (title, _) in (SMOKE_BACKBONES if lab.smoke else BACKBONES).items():
-        changes = backbone_overrides(lab, name)
-        rows.append((name, title, Cam("layercam", changes), Trained("colocam", changes)))
-    return rows
-
-
-def backbone_cells(lab: Lab) -> Sequence[Cell]:
-    """Stage 1 and CoLo-CAM for each backbone with weights."""
-    return [cell for name, _, *both in _backbone_rows(lab) if not _missing(lab, name) for cell in both]
+    changes = {name: backbone_overrides(lab, name) for name in (SMOKE_BACKBONES if lab.smoke else BACKBONES)}
+    titles = {name: title for name, (title, _) in (SMOKE_BACKBONES | BACKBONES).items()}
+    return [(name, titles[name], Cam("layercam", own), Trained("colocam", own)) for name, own in changes.items()]
 
 
 def read_backbones(lab: Lab, results: Results) -> Findings:
@@ -203,14 +188,14 @@ def _missing(lab: Lab, name: str) -> str:
     weights = lab.config().backbone.weights
     if lab.smoke or weights is None or name == lab.config().backbone.name:
         return ""
-    file = weights_beside(weights, name)
+    file = weights.with_stem(name)
     return "" if file.is_file() else f"{BACKBONES[name][0]} was not run: there is no {file.name} beside {weights.name}."
 
 
 NETWORKS = Study(
     "backbones",
     "How much does the backbone matter?",
-    backbone_cells,
+    lambda lab: [cell for name, _, *both in _backbone_rows(lab) if not _missing(lab, name) for cell in both],
     read_backbones,
     ("With backbone.weights=FOLDER/resnet50.safetensors the other files are expected beside it, under timm's names.",),
 )
@@ -230,9 +215,6 @@ def read_clip(lab: Lab, results: Results) -> Findings:  # noqa: ARG001 - the row
     return corloc_findings(results, _clip_rows(), columns, "class, options")
 
 
-def clip_cells(lab: Lab) -> Sequence[Cell]:
-    """All nine rows, two in a smoke test."""
-    return [cell for _, cell in lab.few(_clip_rows())]
-
-
-CLIP_ES = Study("clip-es", "What makes CLIP-ES good?", clip_cells, read_clip)
+CLIP_ES = Study(
+    "clip-es", "What makes CLIP-ES good?", lambda lab: [cell for _, cell in lab.few(_clip_rows())], read_clip
+)

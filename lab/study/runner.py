@@ -1,6 +1,7 @@
 """Run a study: all cells of a seed, then the next seed; finished cells are not run again."""
 
 from pathlib import Path
+from typing import Any
 
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.utils.progress import say
@@ -37,13 +38,9 @@ def run_study(
     boxes: Path | None = None,
     out: Path | None = None,
     seeds: int | None = None,
-    preset: str = "cpu",
-    config_file: Path | None = None,
-    overrides: tuple[str, ...] = (),
-    device: str | None = None,
-    val_boxes: bool = False,
     smoke: bool = False,
     values: tuple[float, ...] = (),
+    **conditions: Any,  # noqa: ANN401 - fields of Lab
 ) -> Path:
     """Run a study, write its tables, figures and page, and return their folder.
 
@@ -53,13 +50,9 @@ def run_study(
         boxes: table of true boxes, where ``data`` is a manifest.
         out: folder of all studies on these data, ``studies/<data>`` if None; they share stage 1 and equal cells.
         seeds: seeds 0 … seeds-1; 3 if None, 1 in a smoke test.
-        preset: configuration to start from.
-        config_file: YAML file that changes keys of the preset.
-        overrides: ``key=value``; the study's own changes come after them.
-        device: ``cpu`` or ``cuda``; the GPU if there is one.
-        val_boxes: choose epochs with the boxes of validation videos, as published; else with tags and maps alone.
         smoke: tiny sizes and few cells, to test that everything runs.
         values: run only these of the values that the study varies; empty: all of them.
+        conditions: further fields of :class:`Lab`: preset, config_file, overrides, device and val_boxes.
 
     Raises:
         InterruptedRunError: stopped by the user; finished cells are kept and written, the same command continues.
@@ -76,7 +69,7 @@ def run_study(
         raise ArgumentError("seeds", f"must be 1 or more, got {count}")
     out = out or Path("studies") / (data_name(data) + "-smoke" * smoke)
     opened = open_data(data, boxes, out / "work" / "world", smoke=smoke)
-    lab = Lab(out, opened, preset, config_file, overrides, device, val_boxes, smoke, values)
+    lab = Lab(out, opened, smoke=smoke, values=values, **conditions)
     results = Results()
     try:
         _run(study, lab, count, results)

@@ -49,10 +49,6 @@ class Table:
     rows: tuple[tuple[Entry, ...], ...]
     digits: int = 1
 
-    def __post_init__(self) -> None:
-        if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
-            raise ValueError(f"the row {wrong[0]} has not {len(self.columns)} entries")
-
     @property
     def words(self) -> tuple[bool, ...]:
         """Which columns hold text; they are aligned left."""

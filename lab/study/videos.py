@@ -6,7 +6,6 @@ smaller n among them; a clip is a video, or a shot of one. A fifth of their vide
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import inf
@@ -14,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from colocam.config import Config
-from colocam.data.catalogue import Catalogue, read_catalogue
+from colocam.data.catalogue import Catalogue
 from colocam.data.truth import Index, Truth, write_index
 from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.evaluation.result import plain
@@ -60,7 +58,7 @@ def chosen_clips(catalogue: Catalogue, count: int, val_fraction: float, seed: in
 
 
 @dataclass(frozen=True, slots=True)
-class FewVideos:
+class FewVideos(Cell):
     """Train both stages with some clips of each class, and evaluate.
 
     ``{"corloc": {protocol: …}, "classification": percent, "presence": {"roc_auc": …, "empty_ap": …} or null}``.
@@ -71,27 +69,21 @@ class FewVideos:
 
     clips: float
 
-    seeded = True
-
     @property
     def label(self) -> str:
         """The number of clips."""
         return f"CoLo-CAM, {_name(self.clips)}"
 
-    def config(self, lab: Lab, seed: int) -> Config:
-        """The configuration of the cell."""
-        return lab.config((), seed, (METHOD,))
-
     def identity(self, lab: Lab, seed: int) -> Result:
         """The number of clips, the configuration and the data."""
         clips = None if self.clips == inf else self.clips
-        return {"videos": clips, **_tags_alone(lab).identity(self.config(lab, seed))}
+        return {"videos": clips, **_tags_alone(lab).identity(lab.config((), seed, (METHOD,)))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:
         """Train and evaluate on the test frames; ``folder`` becomes a run folder."""
-        config, manifest = self.config(lab, seed), lab.data.manifest
+        config, manifest = lab.config((), seed, (METHOD,)), lab.data.manifest
         if self.clips != inf:
-            clips = chosen_clips(_catalogue(lab), int(self.clips), config.frames.val_fraction, seed)
+            clips = chosen_clips(lab.catalogue, int(self.clips), config.frames.val_fraction, seed)
             index = lab.work / "videos" / f"{self.clips:g}-seed-{seed}-{lab.data.digest}"
             manifest, _ = write_index(index, Index(clips, Truth({})))
         _tags_alone(lab).train(config, folder, manifest=manifest)
@@ -115,24 +107,15 @@ def _name(clips: float) -> str:
     return "all clips" if clips == inf else f"{clips:g} clips"
 
 
-def _catalogue(lab: Lab) -> Catalogue:
-    return read_catalogue(lab.data.manifest, val_fraction=lab.config().frames.val_fraction, seed=0)
-
-
 def _clips(lab: Lab) -> list[int]:
     """Number of clips of each tag that are not for the test."""
-    return list(Counter(clip.tag for clip in _catalogue(lab).clips if clip.split != "test").values())
+    return list(Counter(clip.tag for clip in lab.catalogue.clips if clip.split != "test").values())
 
 
 def _possible(lab: Lab) -> list[float]:
     """The numbers that leave some clips out, and all."""
     most = max(_clips(lab))
     return list(lab.few([count for count in COUNTS if count < most or count == inf])) or [inf]
-
-
-def cells(lab: Lab) -> Sequence[Cell]:
-    """One training for each number of videos."""
-    return [FewVideos(count) for count in _possible(lab)]
 
 
 def read(lab: Lab, results: Results) -> Findings:
@@ -167,7 +150,7 @@ def _percent(measured: Measured | None) -> Measured | None:
 VIDEOS = Study(
     "videos",
     "How many tagged videos does a class need?",
-    cells,
+    lambda lab: [FewVideos(count) for count in _possible(lab)],
     read,
     (
         "A clip is a video, or a shot of one; they come from as many videos as possible.",

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any, TypeVar
 import torch
 
 from colocam.config import ClipModel, Config, load_config
-from colocam.data.catalogue import read_catalogue
+from colocam.data.catalogue import Catalogue, read_catalogue
 from colocam.demo.world import make_world
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import EvaluationSet, open_evaluation_set
 from colocam.run import open_run
 from colocam.training import train
 from colocam.utils.device import choose_device
-from lab.measuring import conditions
 
 DEMO = "demo"
 WORLD_SEED = 1
@@ -63,23 +61,16 @@ def open_data(data: str, boxes: Path | None, folder: Path, *, smoke: bool) -> St
     if data == DEMO:
         if boxes is not None:
             raise ColocamError("boxes are for a manifest: the demo world has its own")
-        world = (
-            make_world(folder, seed=WORLD_SEED, videos_per_class=(2, 1, 1), frames=6, size=(64, 48))
-            if smoke
-            else make_world(folder, seed=WORLD_SEED)
-        )
+        tiny: dict[str, Any] = {"videos_per_class": (2, 1, 1), "frames": 6, "size": (64, 48)}
+        world = make_world(folder, seed=WORLD_SEED, **(tiny if smoke else {}))
         return StudyData(DEMO, world.manifest, world.truth)
     path = Path(data)
-    if path.is_dir():
-        manifest, truth = path / "manifest.csv", boxes or path / "truth.csv"
-        remedy = "give a folder that 'colocam index' wrote, or a manifest and a table of boxes"
-    else:
-        if boxes is None:
-            raise ColocamError(f"a study needs true boxes of {data}: give a table of boxes")
-        manifest, truth = path, boxes
-        remedy = "check the path"
+    manifest, truth = (path / "manifest.csv", boxes or path / "truth.csv") if path.is_dir() else (path, boxes)
+    if truth is None:
+        raise ColocamError(f"a study needs true boxes of {data}: give a table of boxes")
     for file in (manifest, truth):
         if not file.is_file():
+            remedy = "give a folder that 'colocam index' wrote, or a manifest and a table of boxes"
             raise ColocamError(f"data {data}: there is no {file}: {remedy}")
     return StudyData(data_name(data), manifest, truth)
 
@@ -191,20 +182,15 @@ class Lab:
             self._evaluation_sets[run] = open_evaluation_set(open_run(run, self.device), self.data.truth)
         return self._evaluation_sets[run]
 
-    def fewest_clips(self) -> int:
-        """Smallest number of training clips of a tag."""
-        catalogue = read_catalogue(self.data.manifest, val_fraction=self.config().frames.val_fraction, seed=0)
-        return min(Counter(clip.tag for clip in catalogue.of("train")).values())
+    @property
+    def catalogue(self) -> Catalogue:
+        """All clips."""
+        return read_catalogue(self.data.manifest, val_fraction=self.config().frames.val_fraction, seed=0)
 
 
 def stage1_config(config: Config) -> Config:
     """The configuration of a run that trains stage 1 alone and stores its CAMs, for which it may need CLIP."""
     return _without_clip(config.stage1().model_copy(update={"clip": config.clip}))
-
-
-def device_name(device: torch.device) -> str:
-    """The device in words, as benchmarks write it."""
-    return str(conditions("", device)["device"])
 
 
 def digest(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold

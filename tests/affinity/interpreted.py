@@ -108,9 +108,9 @@ def test_tight_tolerance_uses_more_bits():
 def test_energy(space):
     rgb, values, psi = inputs()
     psi = psi if space else None
-    maps = values[:, 0]
-    totals, product = cpu.energy(rgb, maps.double(), GROUP, 2, BASIS, psi.double() if space else None)
-    found_totals, found = cuda.energy(rgb, maps, GROUP, 2, BASIS, psi)
+    maps, (totals, found_totals) = values[:, :1], torch.zeros(2, 2, 2, dtype=torch.float64)
+    product = cpu.product(rgb, maps.double(), GROUP, 2, BASIS, psi.double() if space else None, totals)
+    found = cuda.product(rgb, maps, GROUP, 2, BASIS, psi, found_totals)
     assert relative_error(found, product) <= ROUNDING
     assert relative_error(found_totals, totals) <= ROUNDING
 

@@ -1,9 +1,6 @@
 """The frame cache: right frames, decoded once, safe against interruption and bad files."""
 
-import errno
 import os
-import shutil
-from collections import namedtuple
 from dataclasses import replace
 
 import cv2
@@ -14,7 +11,7 @@ from skimage.transform import downscale_local_mean
 from colocam.data import frame_cache as cache_module
 from colocam.data import frame_cache as store
 from colocam.data.frame_cache import cache_frames, clip_frames, resize_square
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import InterruptedRunError
 from colocam.types import Clip
 from colocam.video.fence import decode
 
@@ -143,54 +140,11 @@ def test_one_file_under_two_tags(tmp_path, make_video, decoded):
     assert decoded == ["a.mp4"]
 
 
-def test_hostile_files_are_skipped_named_and_counted(tmp_path, make_video, clips, capsys):
-    whole = make_video(tmp_path / "whole.mp4", 30).read_bytes()
-    (tmp_path / "empty.mp4").touch()
-    (tmp_path / 'it\'s "text" 猫.mp4').write_text("not a video")
-    (tmp_path / "cut.mp4").write_bytes(whole[: len(whole) // 2])
-    bad = [tmp_path / "empty.mp4", tmp_path / 'it\'s "text" 猫.mp4', tmp_path / "cut.mp4", tmp_path / "gone.mp4"]
-    cached = cache_frames([*map(clip_of, bad), *clips], tmp_path / "cache", size=16)
-    assert [entry.clip for entry in cached] == clips
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
-    assert len(lines) == 5
-    for path, line, reason in zip(bad, lines, ("0 bytes", "not a whole", "not a whole", "no such file"), strict=False):
-        assert str(path) in line
-        assert reason in line
-    assert "4 of 6 clips cannot be read" in lines[-1]
-    assert left_over(tmp_path / "cache") == []
-
-
-def test_a_codec_without_decoder_and_a_pipe_are_skipped(tmp_path, make_video, clips, capsys):
-    unknown = make_video(tmp_path / "unknown.mp4", 5)
-    unknown.write_bytes(unknown.read_bytes().replace(b"avc1", b"zzzz"))
-    os.mkfifo(tmp_path / "pipe.mp4")
-    bad = [clip_of(unknown), clip_of(tmp_path / "pipe.mp4")]
-    assert [entry.clip for entry in cache_frames([*bad, *clips], tmp_path / "cache", size=16)] == clips
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning")]
-    assert "no decoder" in lines[0]
-    assert "a pipe or a device" in lines[1]
-    assert lines[2:] == ["warning: 2 of 4 clips cannot be read and are left out"]
-
-
 def test_a_header_that_states_years_does_not_fill_the_disk(tmp_path, make_video):
     """By duration and rate alone, two frames four months apart would be 250 million frames."""
     video = make_video(tmp_path / "long.mkv", 2, times=[0.0, 1e7])
     (entry,) = cache_frames([clip_of(video)], tmp_path / "cache", size=256)
     assert entry.pts.tolist() == [0.0, 1e7]
-
-
-def test_a_tag_without_a_readable_training_video_is_an_error(tmp_path, clips):
-    (tmp_path / "bad.mp4").touch()
-    bird = clip_of(tmp_path / "bad.mp4", "bird")
-    with pytest.raises(ColocamError, match="'bird' has no readable training video"):
-        cache_frames([*clips, bird, replace(clips[0], tag="bird", split="val")], tmp_path / "cache", size=16)
-    assert len(cache_frames([*clips, replace(bird, split="val")], tmp_path / "cache", size=16)) == 2
-
-
-def test_nothing_readable_at_all(tmp_path):
-    (tmp_path / "bad.mp4").touch()
-    with pytest.raises(ColocamError, match="no clip can be read"):
-        cache_frames([clip_of(tmp_path / "bad.mp4", split="val")], tmp_path / "cache", size=16)
 
 
 def pictures(folder, sizes):
@@ -253,30 +207,6 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_half_made(tmp_path, make_v
     assert sorted(decoded) == ["c.mp4", "d.mp4"]
     fresh = cache_frames(clips, tmp_path / "fresh", size=16)
     assert all(np.array_equal(a.frames, b.frames) for a, b in zip(resumed, fresh, strict=True))
-
-
-def test_a_disk_too_small_is_said_before_the_work(tmp_path, clips, monkeypatch, decoded):
-    usage = namedtuple("usage", "total used free")  # noqa: PYI024 - the type that shutil returns
-    needed = 24 * 32 * 32 * 3 + cache_module.RESERVE
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12, needed - 1))
-    with pytest.raises(ColocamError, match=r"needs about 0\.1 GB for 24 frames, but only 0\.1 GB are free"):
-        cache_frames(clips, tmp_path / "cache", size=32)
-    assert decoded == []
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**12, 10**12, needed))
-    assert len(cache_frames(clips, tmp_path / "cache", size=32)) == 2
-
-
-@pytest.mark.parametrize(
-    ("code", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "the file system is read-only")]
-)
-def test_a_disk_that_fails_on_the_way(tmp_path, clips, monkeypatch, code, message):
-    def fail(*_):
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(store.EntryWriter, "add", fail)
-    with pytest.raises(ColocamError, match=f"cannot write .*cache: {message}"):
-        cache_frames(clips, tmp_path / "cache", size=32)
-    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_a_request_to_stop_ends_the_decoding_and_keeps_what_was_finished(tmp_path, make_video, monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 
 from colocam.data.catalogue import read_catalogue
 from colocam.errors import ColocamError
-from colocam.utils.tables import read_rows
 
 
 def table(path: Path, rows: list[dict]) -> Path:
@@ -197,10 +196,3 @@ def test_tables_that_are_none(tmp_path, name, content, message):
         read_catalogue(tmp_path / name)
     assert name in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-def test_missing_table_and_column(tmp_path):
-    with pytest.raises(ColocamError, match="there is no such file"):
-        read_rows(tmp_path / "gone.csv")
-    with pytest.raises(ColocamError, match="no column 'b'; its columns are a"):
-        read_rows(table(tmp_path / "m.csv", [{"a": 1}]), required=("a", "b"))

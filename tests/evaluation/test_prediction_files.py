@@ -130,14 +130,14 @@ def test_a_table_that_says_all(tmp_path):
     (frame,) = labelled.frames("test")
     assert (frame.key, frame.boxes.tolist()) == (("b", 5), [[1, 1, 2, 2], [3, 3, 4, 4]])
     assert (labelled.clips["a"].video, labelled.clips["b"].video) == ("v", "b")
-    assert labelled.size(frame) == (32, 24)
+    assert frame.size == (32, 24)
 
 
 def test_a_manifest_says_the_rest(collection):
     labelled = read_labelled(collection.truth, collection.manifest, "test")
     frames = labelled.frames("test")
     assert {frame.clip.name for frame in frames} == {f"{tag}/test-0" for tag in ("bus", "cat", "owl")}
-    assert {labelled.size(frame) for frame in frames} == {(48, 40)}
+    assert {frame.size for frame in frames} == {(48, 40)}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_an_unknown_size(tmp_path):
         table(tmp_path / "t.csv", "clip,frame,present,x1,y1,x2,y2,tag", "a,0,1,1,1,2,2,cat"), None, "test"
     )
     with pytest.raises(ColocamError, match="the size of frame 0 of 'a' is not known: add the columns width and height"):
-        labelled.size(labelled.frames("test")[0])
+        _ = labelled.frames("test")[0].size
 
 
 def test_a_header_that_asks_for_all_memory(tmp_path):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.evaluation.tensorboard_log import write_events
+from colocam.evaluation.result import write_events
 
 RECORDS = [
     {"phase": "classifier", "event": "train", "epoch": 0, "step": 0, "lr": 0.5, "loss": 2.0},

@@ -786,6 +786,26 @@ def test_masks_of_a_frame_do_not_depend_on_the_frames_after_it():
         assert torch.equal(part.quality, whole.quality[:count]), count
 
 
+def test_a_recorded_segmenter_gives_what_its_kernels_give_one_by_one():
+    """To the last bit, in threads that share it, with two numbers of prompts."""
+    frames = np.random.default_rng(3).integers(0, 256, (20, 256, 256, 3), np.uint8)
+    one, prompts = segmenter(GPU), some_prompts(20)
+    fewer = Prompts(prompts.points[:, :2], prompts.labels[:, :2])
+    asked = [(slice(at, at + 5), given) for at in range(0, 20, 5) for given in (prompts, fewer)]
+
+    def ask(rows, given):
+        found = one.masks(one.embed(frames[rows]), Prompts(given.points[rows], given.labels[rows]))
+        return [part.cpu() for part in found]
+
+    with ThreadPoolExecutor(4) as pool:
+        recorded = list(pool.map(lambda words: ask(*words), asked))
+    for each in (one._embed, *one._masks.values()):
+        assert each._recording is not None
+        each._rows = 0  # computes directly
+    for words, found in zip(asked, recorded, strict=True):
+        assert all(torch.equal(*pair) for pair in zip(ask(*words), found, strict=True))
+
+
 def window_to_refine(count, width, height):
     frames = [np.random.default_rng(at).integers(0, 256, (height, width, 3), np.uint8) for at in range(count)]
     levels = np.zeros((count, 112, 112), np.uint8)

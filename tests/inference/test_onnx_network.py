@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 
-from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
@@ -87,23 +86,6 @@ def test_a_run_folder_without_torch(trained, video, tmp_path, new_colocam):
         f"error: torch, which the run folder {trained} needs, is not installed: pip install 'colocam[train]' "
         "(in a clone: pip install -e '.[train]'), or give an ONNX file of 'colocam export-model'"
     )
-
-
-@pytest.mark.parametrize("options", [{"smooth": "none", "batch": 5}, {"smooth": "online", "tag": "bus"}])
-def test_the_same_localizations(onnx_file, trained, video, options):
-    ours = list(Localizer.load(trained, "cpu", masks=True, **options)(video))
-    theirs = list(Localizer.load(onnx_file, masks=True, **options)(video))
-    assert any(one.box is not None for one in ours)
-    for one, two in zip(ours, theirs, strict=True):
-        assert (one.frame, one.pts, one.tag, one.track) == (two.frame, two.pts, two.tag, two.track)
-        np.testing.assert_allclose(one.heatmap, two.heatmap, atol=1e-4)
-        assert (one.box is None) == (two.box is None)
-        if one.box is not None:
-            np.testing.assert_allclose(one.box, two.box, atol=1)
-        assert (one.score, one.probability) == pytest.approx((two.score, two.probability), abs=1e-2)
-        if one.mask is not None:
-            assert rle.encode(one.mask)
-            assert (one.mask != two.mask).mean() < 0.02
 
 
 def test_frames_that_share_memory_or_lie_apart(onnx_file):

@@ -98,18 +98,6 @@ def test_other_suffixes_are_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, suffix, monkeypatch):
-    def full(_table):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(LocalizationTable, f"_flush_{suffix[1:]}", full)
-    path = tmp_path / f"boxes{suffix}"
-    with pytest.raises(ColocamError, match="disk is full"), LocalizationTable(path) as table:
-        table.write(localization())
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_columns_on_demand(tmp_path, suffix):
     path = tmp_path / f"boxes{suffix}"
     mask = np.zeros((4, 6), bool)

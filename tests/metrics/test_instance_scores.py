@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from colocam.boxes import instance_boxes
 from colocam.evaluation.metrics import instance_scores, instances_of_maps
-from colocam.evaluation.metrics.instance_scores import InstanceScores, matches
+from colocam.evaluation.metrics.object_scores import InstanceScores, matches
 
 corners = st.tuples(*[st.integers(0, 12)] * 4).map(
     lambda c: (min(c[0], c[2]), min(c[1], c[3]), max(c[0], c[2]) + 1, max(c[1], c[3]) + 1)

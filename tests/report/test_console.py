@@ -7,7 +7,7 @@ import pytest
 
 from colocam.cams import classifier_cams
 from colocam.evaluation.metrics import Accuracy, CorLoc, Instances
-from colocam.evaluation.metrics.instance_scores import InstanceScores
+from colocam.evaluation.metrics.object_scores import InstanceScores
 from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation, method_title, ordered_methods
 from colocam.report.evaluation_tables import class_rows, print_evaluations, print_predictions, threshold_text
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from colocam.evaluation.metrics import CorLoc
-from colocam.report.first_screen import confusion_table, pictures, sentence, serve_command
 from colocam.report.gallery import gallery
-from colocam.report.page import render
+from colocam.report.page import confusion_table, pictures, render, sentence, serve_command
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 CONFUSION = {"bus": {"bus": 7, "cat": 3}, "cat": {"cat": 5}, "<i>owl": {"bus": 1, "<i>owl": 8}}
@@ -57,12 +56,12 @@ def test_the_sentence(cell, told):
 def test_one_good_one_typical_and_one_bad_picture(finished):
     groups = gallery(finished / "cases.npz")
     overlaps = {group.name: [case.images[-1].overlap for case in group.cases] for group in groups}
-    good, typical, bad = pictures(groups)
-    assert [one.word for one in (good, typical, bad)] == ["Good", "Typical", "Bad"]
-    assert good.image.overlap == max(overlaps["best"])
-    assert typical.image.overlap == sorted(overlaps["typical"])[1]
-    assert bad.image.overlap == min(overlaps["worst"])
-    assert {one.image.title for one in (good, typical, bad)} == {"CoLo-CAM"}
+    words, (good, typical, bad) = zip(*((word, case.images[-1]) for word, case in pictures(groups)), strict=True)
+    assert words == ("Good", "Typical", "Bad")
+    assert good.overlap == max(overlaps["best"])
+    assert typical.overlap == sorted(overlaps["typical"])[1]
+    assert bad.overlap == min(overlaps["worst"])
+    assert {image.title for image in (good, typical, bad)} == {"CoLo-CAM"}
     assert pictures([group for group in groups if group.name == "empty"]) == []
 
 

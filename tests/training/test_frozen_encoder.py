@@ -2,21 +2,17 @@
 
 import itertools
 import json
-import shutil
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from colocam import Localizer
 from colocam.config import load_config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, Samples
 from colocam.errors import InterruptedRunError
-from colocam.evaluation.run_evaluation import evaluate
 from colocam.models import make_classifier
-from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import frozen_encoder, train
 from colocam.training.frozen_encoder import balance
@@ -111,15 +107,6 @@ def test_the_journal_has_the_fit_and_its_score(run):
     assert own[-2]["loss"] < own[0]["loss"] == pytest.approx(np.log(3), abs=1e-5)
     best = load_checkpoint(run / "classifier", "best")[1]
     assert own[-1]["accuracy"] == pytest.approx(best["accuracy"], abs=1e-5)
-
-
-def test_the_model_is_measured_and_localises(run, collection, tmp_path):
-    run = shutil.copytree(run, tmp_path / "run")
-    card = load_model(run).card
-    assert (card.size, card.class_size, card.normalise) == (32, 16, True)
-    found = evaluate(run, collection.truth, cams=["layercam", "gradcam++"])
-    assert set(found.methods) == {"colocam", "layercam", "gradcam++"}
-    assert len(list(Localizer.load(run)(collection.videos / "cat" / "test-0.mp4"))) == 5
 
 
 @pytest.mark.parametrize("moment", [0, 2, 5])

@@ -172,7 +172,7 @@ def tensorboard(
     ] = None,
 ) -> None:
     """Write the training curves of RUN/metrics.jsonl as event files of TensorBoard."""
-    from colocam.evaluation.tensorboard_log import write_events
+    from colocam.evaluation.result import write_events
 
     say(f"wrote {(folder := write_events(run, out))}; now: tensorboard --logdir {folder}")
 

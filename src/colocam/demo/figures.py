@@ -12,11 +12,13 @@ the textures of the parts.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from colocam.demo.textures import (
+    Array,
     Pattern,
     bricks,
     checks,
@@ -178,9 +180,13 @@ def beetle(rng: np.random.Generator) -> Figure:
         feeler = limb([(1.06, 0.14 * side), (1.26, 0.28 * side), (1.34, 0.5 * side)], 0.08, 0.06)
         limbs.append(Part((Patch(feeler, base=2),), pivot=(1.06, 0.14 * side), swing=12, rate=rate / 2))
     body = (
-        Patch(ellipse(0.88, 0, 0.36, 0.37), checks(rng.uniform(0.34, 0.4)), base=1, accent=2),
+        Patch(ellipse(0.88, 0, 0.36, 0.37), partial(checks, period=rng.uniform(0.34, 0.4)), base=1, accent=2),
         Patch(ellipse(0.5, 0, 0.26, 0.44 * plump), base=0),
-        Patch(ellipse(-0.15, 0, 0.78, 0.55 * plump), dots(rng.uniform(0.36, 0.44), 0.27), contrast=BODY),
+        Patch(
+            ellipse(-0.15, 0, 0.78, 0.55 * plump),
+            partial(dots, period=rng.uniform(0.36, 0.44), radius=0.27),
+            contrast=BODY,
+        ),
         Patch(polygon((-0.92, -0.02), (0.5, -0.02), (0.5, 0.02), (-0.92, 0.02)), base=2),
     )
     return Figure(*limbs, Part(body))
@@ -200,13 +206,13 @@ def fish(rng: np.random.Generator) -> Figure:
     head = body[body[:, 0] > 0.3]
     eye = (0.72, -0.1)
     trunk = (
-        Patch(back, stripes(0.14, 20), base=0, accent=2, contrast=0.5),
-        Patch(body, scales(rng.uniform(0.24, 0.3)), contrast=BODY),
-        Patch(head, stripes(rng.uniform(0.26, 0.31)), base=1, accent=2),
+        Patch(back, partial(stripes, period=0.14, angle=20), base=0, accent=2, contrast=0.5),
+        Patch(body, partial(scales, period=rng.uniform(0.24, 0.3)), contrast=BODY),
+        Patch(head, partial(stripes, period=rng.uniform(0.26, 0.31)), base=1, accent=2),
         Patch(ellipse(*eye, 0.07, 0.07), base=1),
     )
     return Figure(
-        Part((Patch(tail, stripes(0.16, 90), 0, 2, 0.5),), pivot=(-0.66, 0), swing=16, rate=rate),
+        Part((Patch(tail, partial(stripes, period=0.16, angle=90), 0, 2, 0.5),), pivot=(-0.66, 0), swing=16, rate=rate),
         Part(trunk),
         Part((Patch(fin, base=2),), pivot=(0.2, 0.14), swing=18, rate=rate, phase=0.3),
     )
@@ -225,7 +231,7 @@ def kite(rng: np.random.Generator) -> Figure:
     sail = (
         Patch(
             polygon((0, -0.95), (0.68, waist), (0, 0.86), (-0.68, waist)),
-            zigzag(rng.uniform(0.36, 0.44)),
+            partial(zigzag, period=rng.uniform(0.36, 0.44)),
             contrast=BODY,
         ),
         Patch(limb([(0, -0.95), (0, -0.1), (0, 0.86)], 0.05), base=2),
@@ -253,12 +259,12 @@ def rocket(rng: np.random.Generator) -> Figure:
     hull = (
         Patch(fins[0], base=2),
         Patch(fins[1], base=2),
-        Patch(tube, stripes(rng.uniform(0.38, 0.46), 90), contrast=BODY),
-        Patch(nose, stripes(rng.uniform(0.27, 0.32), 90), base=1, accent=2),
+        Patch(tube, partial(stripes, period=rng.uniform(0.38, 0.46), angle=90), contrast=BODY),
+        Patch(nose, partial(stripes, period=rng.uniform(0.27, 0.32), angle=90), base=1, accent=2),
         Patch(ellipse(0, -0.16, 0.15, 0.15), base=2),
         Patch(limb([(0, 0.3), (0, 0.6), (0, 0.86)], 0.09), base=2),
     )
-    burn = Patch(flame, zigzag(0.2, 0.4), base=1, accent=0, contrast=0.6)
+    burn = Patch(flame, partial(zigzag, period=0.2, height=0.4), base=1, accent=0, contrast=0.6)
     return Figure(Part((burn,), pivot=(0, 0.7), squeeze=0.45, rate=rng.uniform(3, 4.5)), Part(hull))
 
 
@@ -277,9 +283,9 @@ def snail(rng: np.random.Generator) -> Figure:
         eye = Patch(ellipse(x + 0.14, -0.5, 0.08, 0.08), base=2)
         stalks.append(Part((stalk, eye), pivot=(x, -0.06), swing=10, rate=sway, phase=phase))
     trunk = (
-        Patch(foot, dots(rng.uniform(0.15, 0.19), 0.2), base=0, accent=2, contrast=0.4),
-        Patch(shell, rings(0.62, coil), contrast=0.2),
-        Patch(ellipse(*coil, 0.44, 0.44), spiral(rng.uniform(0.25, 0.3), coil, 0.5), base=1, accent=2),
+        Patch(foot, partial(dots, period=rng.uniform(0.15, 0.19), radius=0.2), base=0, accent=2, contrast=0.4),
+        Patch(shell, partial(rings, period=0.62, centre=coil), contrast=0.2),
+        Patch(ellipse(*coil, 0.44, 0.44), partial(spiral, pitch=rng.uniform(0.25, 0.3), centre=coil), base=1, accent=2),
     )
     return Figure(*stalks, Part(trunk))
 
@@ -293,14 +299,18 @@ def truck(rng: np.random.Generator) -> Figure:
     sill = polygon((-1.14, 0.28), (1.16, 0.28), (1.16, 0.5), (-1.14, 0.5))
     load = polygon((-1.12, 0.36), (-1.12, top), (0.36, top), (0.36, 0.36))
     trunk = (
-        Patch(load, stripes(rng.uniform(0.42, 0.52), 35), contrast=BODY),
+        Patch(load, partial(stripes, period=rng.uniform(0.42, 0.52), angle=35), contrast=BODY),
         Patch(cab),
-        Patch(sill, stripes(rng.uniform(0.24, 0.29), 35), base=1, accent=2),
+        Patch(sill, partial(stripes, period=rng.uniform(0.24, 0.29), angle=35), base=1, accent=2),
         Patch(polygon((0.58, -0.16), (0.78, -0.16), (0.9, 0.08), (0.58, 0.08)), base=1),
         *(Patch(ellipse(*axle, 0.32, 0.32), base=2) for axle in axles),
     )
     wheels = [
-        Part((Patch(ellipse(*axle, 0.27, 0.27), spokes(3, axle), base=1, accent=2),), pivot=axle, spin=spin)
+        Part(
+            (Patch(ellipse(*axle, 0.27, 0.27), partial(spokes, count=3, centre=axle), base=1, accent=2),),
+            pivot=axle,
+            spin=spin,
+        )
         for axle in axles
     ]
     return Figure(Part(trunk), *wheels)
@@ -308,7 +318,7 @@ def truck(rng: np.random.Generator) -> Figure:
 
 CLASSES: dict[str, Builder] = {build.__name__: build for build in (beetle, fish, kite, rocket, snail, truck)}
 
-CONTEXTS: dict[str, Callable[[float], Pattern]] = {
+CONTEXTS: dict[str, Callable[[Array, Array, float], Array]] = {
     "beetle": reeds,
     "fish": waves,
     "kite": puffs,
@@ -339,10 +349,10 @@ def distractor(rng: np.random.Generator) -> Figure:
     )
     patterns = (
         None,
-        plaid(rng.uniform(0.3, 0.5)),
-        crosses(rng.uniform(0.3, 0.5)),
-        dots(rng.uniform(0.3, 0.5), 0.3),
-        zigzag(rng.uniform(0.4, 0.6)),
+        partial(plaid, period=rng.uniform(0.3, 0.5)),
+        partial(crosses, period=rng.uniform(0.3, 0.5)),
+        partial(dots, period=rng.uniform(0.3, 0.5), radius=0.3),
+        partial(zigzag, period=rng.uniform(0.4, 0.6)),
     )
     outline, pattern = outlines[int(rng.integers(len(outlines)))], patterns[int(rng.integers(len(patterns)))]
     parts = [Part((Patch(outline, pattern, accent=int(rng.integers(1, 3)), contrast=rng.uniform(0.3, 0.7)),))]

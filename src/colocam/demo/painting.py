@@ -221,7 +221,7 @@ def _context(rng: np.random.Generator, canvas: Array, colours: Array, tag: str, 
     mask = np.clip((1.1 - np.hypot((x - cx) / 1.3, y - cy) / reach + 0.5 * (uneven - 0.5)) * 6, 0, 1)[..., None]
     turn = np.radians(rng.normal(0, 8))
     u, v = x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn)
-    share = cv2.GaussianBlur(CONTEXTS[tag](unit * rng.uniform(0.1, 0.15))(u, v), (0, 0), 0.7)[..., None]
+    share = cv2.GaussianBlur(CONTEXTS[tag](u, v, unit * rng.uniform(0.1, 0.15)), (0, 0), 0.7)[..., None]
     first, second = (colours[0], colours[-1]) if rng.random() < 0.5 else (colours[-1], colours[0])
     texture = (0.6 * canvas + 0.4 * first) * (1 - share) + (0.4 * canvas + 0.6 * second) * share
     return as_float(canvas * (1 - mask) + texture * mask)
@@ -252,12 +252,12 @@ def paint_foreground(
     kind = rng.choice(["bars", "post", "foliage", "mesh"], p=[0.3, 0.25, 0.35, 0.1])
     y, x = np.mgrid[:height, :width].astype(np.float32)
     if kind == "mesh":
-        mask = lattice(size * rng.uniform(0.5, 0.8), 0.12)(x, y)
+        mask = lattice(x, y, size * rng.uniform(0.5, 0.8), 0.12)
         _tint(layer, mask * (np.hypot(x - target[0], y - target[1]) < 1.2 * size), colour, y)
     elif kind == "bars":
         period, angle = size * rng.uniform(0.45, 0.7), rng.normal(0, 6) + 90 * float(rng.random() < 0.3)
-        bars = stripes(period, angle, rng.uniform(0.2, 0.35))
-        _tint(layer, bars(x - np.float32(target[0]), y) * (np.abs(x - target[0]) < 1.4 * size), colour, y)
+        bars = stripes(x - np.float32(target[0]), y, period, angle, rng.uniform(0.2, 0.35))
+        _tint(layer, bars * (np.abs(x - target[0]) < 1.4 * size), colour, y)
     elif kind == "post":
         half, lean = size * rng.uniform(0.1, 0.24), rng.normal(0, 0.12)
         _tint(layer, (np.abs(x - target[0] - lean * (y - target[1])) < half).astype(np.float32), colour, y)

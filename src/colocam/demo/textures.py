@@ -1,8 +1,8 @@
 """Patterns, noise and colours of the synthetic videos.
 
-A pattern is a function of two coordinate arrays of one shape that gives, at each place, how much of the accent colour
-shows through the base colour: float32, 0–1. Periods are in the units of the coordinates. Colours are sampled for each
-video, so that no colour predicts a class.
+A pattern is a function of two coordinate arrays u, v of one shape, and of parameters of its own. It gives, at each
+place, how much of the accent colour shows through the base colour: float32, 0–1. Periods are in the units of the
+coordinates. Colours are sampled for each video, so that no colour predicts a class.
 """
 
 from collections.abc import Callable
@@ -16,141 +16,105 @@ Array = npt.NDArray[np.float32]
 Pattern = Callable[[Array, Array], Array]
 
 
-def stripes(period: float, angle: float = 0.0, duty: float = 0.5) -> Pattern:
+def stripes(u: Array, v: Array, period: float, angle: float = 0.0, duty: float = 0.5) -> Array:
     """Straight bands; ``angle`` in degrees turns them, 0 gives bands across the u axis."""
     cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
-    return lambda u, v: _below((u * cos + v * sin) / period % 1, duty)
+    return _below((u * cos + v * sin) / period % 1, duty)
 
 
-def checks(period: float) -> Pattern:
+def checks(u: Array, v: Array, period: float) -> Array:
     """Chequer board; ``period`` is two squares."""
-    return lambda u, v: np.where((u / period % 1 < 0.5) ^ (v / period % 1 < 0.5), np.float32(1), np.float32(0))
+    return ((u / period % 1 < 0.5) ^ (v / period % 1 < 0.5)).astype(np.float32)
 
 
-def dots(period: float, radius: float = 0.3) -> Pattern:
+def dots(u: Array, v: Array, period: float, radius: float = 0.3) -> Array:
     """Discs on a hexagonal lattice; ``radius`` as a share of the period."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x, y = u / period, v / (period * 0.866)
-        x = x + 0.5 * (np.floor(y) % 2)
-        return _below(np.hypot(x % 1 - 0.5, (y % 1 - 0.5) * 0.866), radius)
-
-    return pattern
+    x, y = u / period, v / (period * 0.866)
+    x = x + 0.5 * (np.floor(y) % 2)
+    return _below(np.hypot(x % 1 - 0.5, (y % 1 - 0.5) * 0.866), radius)
 
 
-def rings(period: float, centre: tuple[float, float] = (0.0, 0.0), duty: float = 0.5) -> Pattern:
+def rings(u: Array, v: Array, period: float, centre: tuple[float, float]) -> Array:
     """Concentric rings."""
-    return lambda u, v: _below(np.hypot(u - centre[0], v - centre[1]) / period % 1, duty)
+    return _below(np.hypot(u - centre[0], v - centre[1]) / period % 1, 0.5)
 
 
-def spokes(count: int, centre: tuple[float, float] = (0.0, 0.0)) -> Pattern:
+def spokes(u: Array, v: Array, count: int, centre: tuple[float, float]) -> Array:
     """``count`` sectors round ``centre``."""
-    return lambda u, v: _below(np.arctan2(v - centre[1], u - centre[0]) * count / (2 * np.pi) % 1, 0.5)
+    return _below(np.arctan2(v - centre[1], u - centre[0]) * count / (2 * np.pi) % 1, 0.5)
 
 
-def spiral(pitch: float, centre: tuple[float, float] = (0.0, 0.0), duty: float = 0.4) -> Pattern:
+def spiral(u: Array, v: Array, pitch: float, centre: tuple[float, float]) -> Array:
     """An Archimedean spiral that grows by ``pitch`` a turn."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x, y = u - centre[0], v - centre[1]
-        return _below((np.hypot(x, y) / pitch + np.arctan2(y, x) / (2 * np.pi)) % 1, duty)
-
-    return pattern
+    x, y = u - centre[0], v - centre[1]
+    return _below((np.hypot(x, y) / pitch + np.arctan2(y, x) / (2 * np.pi)) % 1, 0.5)
 
 
-def scales(period: float) -> Pattern:
+def scales(u: Array, v: Array, period: float) -> Array:
     """Overlapping fish scales: the rims of discs whose rows are shifted by half a period."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x, y = u / period * 2, v / period
-        y = y + 0.5 * (np.floor(x) % 2)
-        return _below(-np.hypot((x % 1) * 0.85, y % 1 - 0.5), -0.42)
-
-    return pattern
+    x, y = u / period * 2, v / period
+    y = y + 0.5 * (np.floor(x) % 2)
+    return _below(-np.hypot((x % 1) * 0.85, y % 1 - 0.5), -0.42)
 
 
-def zigzag(period: float, height: float = 0.5, duty: float = 0.5) -> Pattern:
+def zigzag(u: Array, v: Array, period: float, height: float = 0.5) -> Array:
     """Chevron bands across the v axis; ``height`` of a tooth as a share of the period."""
-    return lambda u, v: _below((v / period + height * np.abs(u / period % 2 - 1)) % 1, duty)
+    return _below((v / period + height * np.abs(u / period % 2 - 1)) % 1, 0.5)
 
 
-def waves(period: float, height: float = 0.25, duty: float = 0.35) -> Pattern:
+def waves(u: Array, v: Array, period: float) -> Array:
     """Wavy bands across the v axis."""
-    return lambda u, v: _below((v / period + height * np.sin(2 * np.pi * u / (2.3 * period))) % 1, duty)
+    return _below((v / period + 0.25 * np.sin(2 * np.pi * u / (2.3 * period))) % 1, 0.35)
 
 
-def crosses(period: float, width: float = 0.2) -> Pattern:
+def crosses(u: Array, v: Array, period: float) -> Array:
     """Plus signs on a square lattice."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x, y = np.abs(u / period % 1 - 0.5), np.abs(v / period % 1 - 0.5)
-        return _below(np.minimum(x, y), width / 2) * _below(np.maximum(x, y), 0.36)
-
-    return pattern
+    x, y = np.abs(u / period % 1 - 0.5), np.abs(v / period % 1 - 0.5)
+    return _below(np.minimum(x, y), 0.1) * _below(np.maximum(x, y), 0.36)
 
 
-def plaid(period: float) -> Pattern:
+def plaid(u: Array, v: Array, period: float) -> Array:
     """Two families of bands at right angles, darker where they cross."""
-    return lambda u, v: np.float32(0.5) * (_below(u / period % 1, 0.35) + _below(v / period % 1, 0.35))
+    return np.float32(0.5) * (_below(u / period % 1, 0.35) + _below(v / period % 1, 0.35))
 
 
-def bricks(period: float, mortar: float = 0.14) -> Pattern:
+def bricks(u: Array, v: Array, period: float) -> Array:
     """A wall: the accent is the mortar; ``period`` is the height of a course."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        y = v / period
-        x = u / (2 * period) + 0.5 * (np.floor(y) % 2)
-        return np.maximum(_below(y % 1, mortar), _below(x % 1, mortar / 2))
-
-    return pattern
+    y = v / period
+    x = u / (2 * period) + 0.5 * (np.floor(y) % 2)
+    return np.maximum(_below(y % 1, 0.14), _below(x % 1, 0.07))
 
 
-def lattice(period: float, width: float = 0.16) -> Pattern:
+def lattice(u: Array, v: Array, period: float, width: float = 0.16) -> Array:
     """A truss: squares with both diagonals."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x, y = u / period % 1, v / period % 1
-        diagonals = np.minimum(np.abs(x - y), np.abs(x + y - 1))
-        return _below(np.minimum(np.minimum(x, y), diagonals), width / 2)
-
-    return pattern
+    x, y = u / period % 1, v / period % 1
+    diagonals = np.minimum(np.abs(x - y), np.abs(x + y - 1))
+    return _below(np.minimum(np.minimum(x, y), diagonals), width / 2)
 
 
-def reeds(period: float) -> Pattern:
+def reeds(u: Array, v: Array, period: float) -> Array:
     """Upright blades that lean to and fro."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x = u / period + 0.35 * np.sin(v / (2.1 * period)) + 0.12 * np.sin(v / (0.7 * period) + u / period)
-        return _below(np.abs(x % 1 - 0.5), 0.12 + 0.13 * (np.floor(x) % 3) / 2)
-
-    return pattern
+    x = u / period + 0.35 * np.sin(v / (2.1 * period)) + 0.12 * np.sin(v / (0.7 * period) + u / period)
+    return _below(np.abs(x % 1 - 0.5), 0.12 + 0.13 * (np.floor(x) % 3) / 2)
 
 
-def puffs(period: float) -> Pattern:
+def puffs(u: Array, v: Array, period: float) -> Array:
     """Heaped round clouds with flat undersides."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        x, y = u / (1.6 * period), v / period
-        x = x + 0.43 * np.floor(y)
-        x, y = x % 1 - 0.5, y % 1 - 0.65
-        lobes = [np.hypot(x * 1.6 - shift, y + rise) - radius for shift, rise, radius in _LOBES]
-        return _below(np.maximum(np.minimum.reduce(lobes), y - 0.12), 0.0)
-
-    return pattern
+    x, y = u / (1.6 * period), v / period
+    x = x + 0.43 * np.floor(y)
+    x, y = x % 1 - 0.5, y % 1 - 0.65
+    lobes = [np.hypot(x * 1.6 - shift, y + rise) - radius for shift, rise, radius in _LOBES]
+    return _below(np.maximum(np.minimum.reduce(lobes), y - 0.12), 0.0)
 
 
 _LOBES = ((-0.42, 0.0, 0.2), (-0.12, 0.16, 0.3), (0.2, 0.08, 0.27), (0.5, -0.01, 0.17))
 
 
-def dashes(period: float) -> Pattern:
+def dashes(u: Array, v: Array, period: float) -> Array:
     """Lane marks: broken lines with a solid line between each pair."""
-
-    def pattern(u: Array, v: Array) -> Array:
-        lane = v / period
-        broken = _below(u / (1.5 * period) % 1, 0.55)
-        return _below(lane % 1, 0.2) * np.where(np.floor(lane) % 2 == 0, broken, np.float32(1))
-
-    return pattern
+    lane = v / period
+    broken = _below(u / (1.5 * period) % 1, 0.55)
+    return _below(lane % 1, 0.2) * np.where(np.floor(lane) % 2 == 0, broken, np.float32(1))
 
 
 def fractal_noise(

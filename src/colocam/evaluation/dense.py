@@ -26,9 +26,8 @@ from colocam.evaluation.metrics.dense_scores import (
 )
 from colocam.evaluation.objects import WAY, evaluate_objects
 from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, DenseRow
-from colocam.inference.localizer import Localizer, open_network
+from colocam.inference.localizer import Localizer
 from colocam.inference.options import make_options
-from colocam.segment import load_segmenter
 from colocam.types import Box, Clip, Image, Localization, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
@@ -90,12 +89,8 @@ def evaluate_dense(
         raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
     if run.is_file():
         raise ColocamError(f"{run} is a file: give a run folder, because the result is written into it")
-    network, card = open_network(run, device)
-    segmenter = None if refine is None else load_segmenter(refine, device)
-
-    def localizer(tag: str | None = None, *, instances: bool = False) -> Localizer:
-        return Localizer(network, card, segmenter=segmenter, **{**options, "tag": tag, "instances": instances})
-
+    localizer = Localizer.load(run, device, refine=refine, **options)
+    card, segmenter = localizer.card, localizer.segmenter
     clips, truth = read_shots(Path(manifest), split)
     chosen = clips if shots is None else [clip for clip in clips if clip.name in shots]
     known = [clip for clip in chosen if clip.tag in card.tags]
@@ -110,11 +105,11 @@ def evaluate_dense(
         raise ColocamError(
             f"{manifest}: no shot with true boxes has a tag of the model: it knows {', '.join(card.tags)}"
         )
-    _warm_up(localizer(), known[0])
+    _warm_up(localizer, known[0])
     measured = []
     with progress("dense shots", len(known), unit="shots") as advance:
         for clip in known:
-            measured.append(_measure(localizer(), localizer(clip.tag), clip, truth))
+            measured.append(_measure(localizer, localizer.with_options(tag=clip.tag), clip, truth))
             advance(note=clip.name)
     name = PLAIN if segmenter is None else REFINED
     objects = evaluate_objects(localizer, known, truth, run / f"{name}-{OBJECTS}.npz")

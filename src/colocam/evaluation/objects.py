@@ -5,19 +5,20 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth
 from colocam.evaluation.cases import Example, save_examples, worst
-from colocam.evaluation.metrics.dense_scores import RIGHT, best_iou
-from colocam.evaluation.metrics.instance_scores import SEVERAL, matches
+from colocam.evaluation.metrics.dense_scores import best_iou
+from colocam.evaluation.metrics.hits import RIGHT
 from colocam.evaluation.metrics.object_scores import (
+    SEVERAL,
     ObjectScores,
     PresenceScores,
     detection_scores,
+    matches,
     presence_scores,
     track_scores,
 )
@@ -29,21 +30,14 @@ WAY = "with the tag"
 """How shots are localised, as the report says it."""
 
 
-class OpenLocalizer(Protocol):
-    """Opens the model for a tag, for one box a frame or for every object."""
-
-    def __call__(self, tag: str, *, instances: bool) -> Localizer:
-        """The localizer; with ``instances`` it gives every object."""
-
-
-def evaluate_objects(localizer: OpenLocalizer, clips: Sequence[Clip], truth: Truth, path: Path) -> ObjectScores | None:
+def evaluate_objects(localizer: Localizer, clips: Sequence[Clip], truth: Truth, path: Path) -> ObjectScores | None:
     """Scores of all boxes, presence and tracks, where the truth has what they need; None where it has nothing.
 
     Shots are localised once with one box a frame, if a labelled frame is empty, and once with ``instances``, if a frame
     has several true boxes or the objects have names. Only labelled frames count.
 
     Args:
-        localizer: opens the model for a tag, with or without ``instances``.
+        localizer: of any tag; with and without ``instances``.
         clips: the shots.
         truth: their boxes.
         path: the .npz file of the worst frames for the report; removed where there is none.
@@ -65,14 +59,14 @@ def evaluate_objects(localizer: OpenLocalizer, clips: Sequence[Clip], truth: Tru
 
 
 def _presence(
-    localizer: OpenLocalizer, clips: Sequence[Clip], truth: Truth, advance: Callable[..., object]
+    localizer: Localizer, clips: Sequence[Clip], truth: Truth, advance: Callable[..., object]
 ) -> tuple[PresenceScores | None, list[Example]]:
     """Scores of presence; of some shots the empty frame of highest presence and the other one of lowest presence."""
     rows: list[tuple[float, bool, bool, bool]] = []
     examples: list[Example] = []
     for clip in clips:
         of_clip: dict[bool, Example] = {}
-        for image, found, true in _labelled_frames(localizer(clip.tag, instances=False), clip, truth):
+        for image, found, true in _labelled_frames(localizer.with_options(tag=clip.tag, instances=False), clip, truth):
             one = found[0]
             if one.presence is None:  # the model has no calibration
                 return None, []
@@ -93,7 +87,7 @@ def _presence(
 
 
 def _several(
-    localizer: OpenLocalizer, clips: Sequence[Clip], truth: Truth, advance: Callable[..., object]
+    localizer: Localizer, clips: Sequence[Clip], truth: Truth, advance: Callable[..., object]
 ) -> tuple[ObjectScores, list[Example]]:
     """Scores of all boxes and of tracks; of some shots the frame with the most missed and false boxes."""
     predicted: list[Float64Array] = []
@@ -104,7 +98,7 @@ def _several(
     for clip in clips:
         example: Example | None = None
         ids, tracks = truth.ids.get(clip.name), {}
-        for image, every, true in _labelled_frames(localizer(clip.tag, instances=True), clip, truth):
+        for image, every, true in _labelled_frames(localizer.with_options(tag=clip.tag, instances=True), clip, truth):
             found = [one for one in every if one.box is not None]
             predicted.append(_corners([one.box for one in found if one.box]))
             scores.append(np.array([one.score for one in found], np.float64))

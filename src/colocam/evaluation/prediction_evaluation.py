@@ -24,7 +24,7 @@ from colocam.evaluation.metrics import (
     pxap,
 )
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, V2_OVERLAPS, hits_of_overlaps
-from colocam.evaluation.metrics.instance_scores import ROUNDING, SEVERAL
+from colocam.evaluation.metrics.object_scores import ROUNDING, SEVERAL
 from colocam.evaluation.prediction_files import (
     LabelledClips,
     LabelledFrame,
@@ -70,13 +70,22 @@ def evaluate_predictions(
         masks: folder of true masks ``<clip>/<frame>.png`` for PxAP of maps.
     """
     predictions, source = Path(predictions), Path(boxes)
+    if predictions.is_dir() and size is not None:
+        raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
+    if not predictions.is_dir() and masks is not None:
+        raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
     labelled = read_labelled(source, None if manifest is None else Path(manifest), split)
     frames = labelled.frames(split)
     if not frames:
         raise ColocamError(
             f"{source} has no box for a '{split}' frame: check the clip names, the split and the manifest"
         )
-    wanted = {frame.key for frame in frames}
+    files, table = (map_files(predictions), {}) if predictions.is_dir() else ({}, read_boxes(predictions))
+    missing = [frame for frame in frames if frame.key not in files and frame.key not in table]
+    if len(missing) == len(frames):
+        raise ColocamError(
+            f"{predictions} has no prediction for a '{split}' frame with a true box: check the clip names"
+        )
     data = EvaluatedData(
         split=split,
         frames=len(frames),
@@ -84,25 +93,11 @@ def evaluate_predictions(
         clips=len({frame.clip.name for frame in frames}),
         boxes=sum(len(frame.boxes) for frame in frames),
         classes=len(labelled.tags),
+        missing=len(missing),
     )
-    if predictions.is_dir():
-        if size is not None:
-            raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
-        files = map_files(predictions)
-        data = replace(data, missing=_missing(wanted, set(files), predictions, split))
+    if files:
         return _maps(labelled, frames, files, data, None if masks is None else map_files(Path(masks)))
-    if masks is not None:
-        raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
-    table = read_boxes(predictions)
-    data = replace(data, missing=_missing(wanted, set(table), predictions, split))
     return _boxes(labelled, frames, table, data, size)
-
-
-def _missing(wanted: set[Frame], predicted: set[Frame], source: Path, split: Split) -> int:
-    """Number of evaluated frames without a prediction; refuse predictions of other frames alone."""
-    if not wanted & predicted:
-        raise ColocamError(f"{source} has no prediction for a '{split}' frame with a true box: check the clip names")
-    return len(wanted - predicted)
 
 
 def _boxes(
@@ -115,9 +110,9 @@ def _boxes(
     predicted, true, overlaps, tags = [], [], np.zeros(len(frames)), []
     for i, frame in enumerate(frames):
         found = table.get(frame.key, ())
-        scale = np.ones(4) if size is None else _scale(labelled, frame, size, size)
+        scale = np.ones(4) if size is None else frame.scale(size, size)
         boxes = np.array([one.box for one in found if one.box is not None], np.float64).reshape(-1, 4) * scale
-        there = frame.boxes if size is None else _truncated(frame, scale)
+        there = frame.boxes if size is None else frame.truncated(scale)
         if found and found[0].box is not None:
             overlaps[i] = iou(boxes[:1], there, inclusive=True).max()
         tags.append(found[0].tag if found else "")
@@ -141,10 +136,10 @@ def _boxes(
 
 def _instances(predicted: Sequence[Float64Array], true: Sequence[Float64Array]) -> Instances | None:
     """Scores of all predicted boxes on the frames with several true ones; None without such frames."""
-    several = [i for i, boxes in enumerate(true) if len(boxes) >= SEVERAL]
+    several = [pair for pair in zip(predicted, true, strict=True) if len(pair[1]) >= SEVERAL]
     if not several:
         return None
-    boxes, there = [predicted[i] for i in several], [true[i] for i in several]
+    boxes, there = zip(*several, strict=True)
     ways = {"all boxes": instance_scores(boxes, there), "one box": instance_scores([one[:1] for one in boxes], there)}
     return Instances(len(there), sum(map(len, there)), {"boxes": ways})
 
@@ -163,9 +158,9 @@ def _maps(
     grid = np.append(PUBLISHED_THRESHOLDS, tags_only)
     validation = None
     if held_out:
-        overlaps, maxima, _ = _overlaps(labelled, held_out, files, None)
+        overlaps, maxima, _ = _overlaps(held_out, files, None)
         validation = hits_of_overlaps(overlaps, maxima, grid), _about(labelled, held_out)
-    overlaps, maxima, pixels = _overlaps(labelled, frames, files, masks)
+    overlaps, maxima, pixels = _overlaps(frames, files, masks)
     hits = hits_of_overlaps(overlaps, maxima, grid, V2_OVERLAPS)
     return PredictionEvaluation(
         data=replace(data, validation_frames=len(held_out), threshold_maps=len(unlabelled)),
@@ -178,7 +173,7 @@ def _maps(
 
 
 def _overlaps(
-    labelled: LabelledClips, frames: Sequence[LabelledFrame], files: Files, masks: Files | None
+    frames: Sequence[LabelledFrame], files: Files, masks: Files | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """(N, 256) IoU of each map's box at each level, (N,) highest levels, and pixels by score where masks exist.
 
@@ -192,7 +187,7 @@ def _overlaps(
             if values is not None:
                 levels = checked_levels(values[None])
                 height, width = values.shape
-                true = _truncated(frame, _scale(labelled, frame, width, height))
+                true = frame.truncated(frame.scale(width, height))
                 overlaps[i] = best_overlaps(boxes_at_levels(levels), [true])[0]
                 maxima[i] = levels.max()
             if masks is not None and frame.key in masks:
@@ -211,17 +206,6 @@ def _pixels(values: Map | None, mask: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     height, width = mask.shape
     resized = np.asarray(cv2.resize(scores, (width, height), interpolation=cv2.INTER_LINEAR), np.float64)
     return pixel_histograms(np.clip(resized, 0, 1)[None], mask[None])
-
-
-def _scale(labelled: LabelledClips, frame: LabelledFrame, width: int, height: int) -> Float64Array:
-    """(4,) factors from pixels of the frame to those of an image of (width, height)."""
-    whole = labelled.size(frame)
-    return np.array([width / whole[0], height / whole[1]] * 2)
-
-
-def _truncated(frame: LabelledFrame, scale: Float64Array) -> Float64Array:
-    """True boxes (k, 4) scaled and truncated to integers, as published; scaled in float32, as those of a run are."""
-    return np.trunc((frame.boxes * scale).astype(np.float32)).astype(np.float64)
 
 
 def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:

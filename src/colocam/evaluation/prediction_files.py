@@ -1,6 +1,6 @@
 """Predictions and true boxes as files: tables of boxes, and folders of maps ``<clip>/<frame>.npy`` or ``.png``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.data.catalogue import SPLIT_NAMES, read_catalogue
-from colocam.data.truth import Truth, box_of_corners, read_truth
+from colocam.data.truth import box_of_corners, read_truth
 from colocam.errors import ColocamError, first_line
-from colocam.types import Box, Clip, Split
+from colocam.types import Box, Clip, Float64Array, Split
 from colocam.utils.files import DAMAGED_ARRAY, stored
 from colocam.utils.tables import Row, read_rows
 from colocam.video.fence import probe
@@ -118,54 +118,56 @@ def read_mask(path: Path) -> npt.NDArray[np.int64]:
 
 
 class LabelledFrame(NamedTuple):
-    """A frame with the object: its clip, its index in it, and (k, 4) boxes, k ≥ 1, in pixels of the frame."""
+    """A frame with the object.
+
+    Attributes:
+        clip: where it is from.
+        frame: its index in the clip.
+        boxes: (k, 4), k ≥ 1, in pixels of the frame.
+        stated: its width and height in the table of true boxes; None: those of its image or video.
+    """
 
     clip: Clip
     frame: int
-    boxes: npt.NDArray[np.float64]
+    boxes: Float64Array
+    stated: Size | None
 
     @property
     def key(self) -> tuple[str, int]:
         """Name of the clip and index, by which predictions are found."""
         return self.clip.name, self.frame
 
-
-class LabelledClips(NamedTuple):
-    """The clips of a table of true boxes.
-
-    Attributes:
-        truth: the boxes.
-        clips: tag, video, split and files of each clip.
-        tags: the classes, sorted.
-        source: the table, for errors.
-        sizes: width and height of frames, as far as the table states them.
-    """
-
-    truth: Truth
-    clips: Mapping[str, Clip]
-    tags: tuple[str, ...]
-    source: Path
-    sizes: Mapping[tuple[str, int], Size]
-
-    def frames(self, split: Split) -> list[LabelledFrame]:
-        """Frames of a split with at least one box, in the order of the table."""
-        return [
-            LabelledFrame(self.clips[clip], frame, np.array(boxes, np.float64))
-            for clip, frames in self.truth.frames.items()
-            if clip in self.clips and self.clips[clip].split == split
-            for frame, boxes in frames.items()
-            if boxes
-        ]
-
-    def size(self, frame: LabelledFrame) -> Size:
-        """Size of a frame: from the columns of the table, else from the images or the video of the clip."""
-        found = self.sizes.get(frame.key) or _size_of(frame.clip, frame.frame)
+    @property
+    def size(self) -> Size:
+        """Width and height."""
+        found = self.stated or _size_of(self.clip, self.frame)
         if found is None:
             raise ColocamError(
-                f"{self.source}: the size of frame {frame.frame} of {frame.clip.name!r} is not known: add the columns "
-                "width and height, or give a manifest of the videos"
+                f"the size of frame {self.frame} of {self.clip.name!r} is not known: add the columns width and height "
+                "to the table of true boxes, or give a manifest of the videos"
             )
         return found
+
+    def scale(self, width: int, height: int) -> Float64Array:
+        """(4,) factors from pixels of the frame to those of an image of (width, height)."""
+        own = self.size
+        return np.array([width / own[0], height / own[1]] * 2)
+
+    def truncated(self, scale: Float64Array) -> Float64Array:
+        """True boxes (k, 4) scaled and truncated to integers, as published; in float32, as those of a run are."""
+        return np.trunc((self.boxes * scale).astype(np.float32)).astype(np.float64)
+
+
+class LabelledClips(NamedTuple):
+    """The clips of a table of true boxes, by name, their frames with at least one box, and the classes, sorted."""
+
+    clips: Mapping[str, Clip]
+    labelled: Sequence[LabelledFrame]
+    tags: tuple[str, ...]
+
+    def frames(self, split: Split) -> list[LabelledFrame]:
+        """Frames of a split, in the order of the table."""
+        return [frame for frame in self.labelled if frame.clip.split == split]
 
 
 def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledClips:
@@ -183,8 +185,15 @@ def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledC
         if manifest is not None
         else _clips_of_rows(boxes, rows, split)
     )
-    known = {(row["clip"], int(float(row["frame"]))): size for row in rows if (size := _stated_size(row)) is not None}
-    return LabelledClips(truth, clips, tuple(sorted({clip.tag for clip in clips.values()})), boxes, known)
+    sizes = {(row["clip"], int(float(row["frame"]))): size for row in rows if (size := _stated_size(row)) is not None}
+    labelled = [
+        LabelledFrame(clips[clip], frame, np.array(true, np.float64), sizes.get((clip, frame)))
+        for clip, frames in truth.frames.items()
+        if clip in clips
+        for frame, true in frames.items()
+        if true
+    ]
+    return LabelledClips(clips, labelled, tuple(sorted({clip.tag for clip in clips.values()})))
 
 
 def _stated_size(row: Row) -> Size | None:

@@ -1,8 +1,8 @@
-"""What evaluations return and store as JSON, the numbers that training wrote, and titles of methods in reports."""
+"""What evaluations return and store as JSON, the numbers that training wrote, also for TensorBoard, and titles."""
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard, TypeVar
@@ -12,14 +12,16 @@ from pydantic import TypeAdapter, ValidationError
 from colocam.config import METHODS
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics.dense_scores import DenseScores
-from colocam.evaluation.metrics.instance_scores import Instances
-from colocam.evaluation.metrics.object_scores import ObjectScores
+from colocam.evaluation.metrics.object_scores import Instances, ObjectScores
 from colocam.evaluation.metrics.protocols import PROTOCOLS, Accuracy, CorLoc
+from colocam.utils.extras import not_installed
 from colocam.utils.files import parse_json
 
 MAIN = "colocam"
 """The method whose gain over the first one is reported."""
 REMEDY = "evaluate the run again"
+NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
+"""Entries of a record of ``metrics.jsonl`` that say where it belongs."""
 T = TypeVar("T")
 PLAIN, REFINED = "dense", "dense-refined"
 """Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
@@ -66,6 +68,49 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 def is_number(value: object) -> TypeGuard[float]:
     """Whether a value from JSON is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def write_events(run: Path, out: Path | None = None) -> Path:
+    """Write one event file for each phase and event of a run, e.g. ``OUT/colocam/train``; return ``OUT``.
+
+    Earlier event files of this function in these folders are replaced, so that a longer run can be converted again.
+
+    Args:
+        run: run folder, finished or not.
+        out: folder for the event files; None: ``RUN/tensorboard``.
+    """
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event  # noqa: PLC0415 - an extra
+        from tensorboard.compat.proto.summary_pb2 import Summary  # noqa: PLC0415
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise not_installed(error, "TensorBoard") from error
+    path, out = run / "metrics.jsonl", out or run / "tensorboard"
+    if not path.is_file():
+        raise ColocamError(f"{run} has no metrics.jsonl: give a run folder that 'colocam train' wrote")
+    # Times of the steps are not stored: one step is shown as one second.
+    curves: dict[str, list[Event]] = {}
+    for folder, step, values in _points(path):
+        summary = Summary(value=[Summary.Value(tag=name, simple_value=value) for name, value in values.items()])
+        curves.setdefault(folder, []).append(Event(wall_time=float(step), step=step, summary=summary))
+    for folder, events in curves.items():
+        for old in (out / folder).glob("events.out.tfevents.*.colocam"):
+            old.unlink()
+        writer = EventFileWriter(str(out / folder), filename_suffix=".colocam")
+        for event in events:
+            writer.add_event(event)
+        writer.close()
+    return out
+
+
+def _points(path: Path) -> Iterator[tuple[str, int, dict[str, float]]]:
+    """Folder, step and numbers of each record."""
+    for record in read_metrics(path):
+        values = {
+            name: float(value) for name, value in record.items() if name not in NOT_QUANTITIES and is_number(value)
+        }
+        if values and isinstance(record.get("step"), int):
+            yield f"{record['phase']}/{record['event']}", record["step"], values
 
 
 class Stored:

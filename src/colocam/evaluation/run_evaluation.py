@@ -22,12 +22,12 @@ from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.cases import case_meta, choose_cases, write_cases
 from colocam.evaluation.metrics import CorLoc, Frames, accuracy, box_hits, confusion, corloc, instances_of_maps, top_k
-from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, frame_overlaps
+from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, RIGHT, frame_overlaps
 from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
 from colocam.evaluation.objects import evaluate_objects
 from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation, method_title
-from colocam.inference.localizer import Localizer, open_network
+from colocam.inference.localizer import Localizer
 from colocam.inference.options import OptionKeywords, make_options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.models.model_file import load_model
@@ -160,18 +160,16 @@ def evaluate(
     maps = {name: method.maps for name, method in found.items()}
     asked_options: OptionKeywords = {"color_mean": color_mean, "focus": focus, "chooser": chooser}
     classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
+    refined = None
+    if segmenter is not None:
+        each = {name: measure_refined(evaluation_set, segmenter, maps[name]) for name in opened.config.methods}
+        refined = {segmenter.name: each}
     result = Evaluation(
         methods={name: method.corloc for name, method in found.items()},
         classification=accuracy(evaluation_set.top1, evaluated.frames),
         data=_describe(evaluated, split),
         instances=instances_of_maps(maps, evaluated.boxes, {name: one.threshold for name, one in found.items()}),
-        refined=None
-        if segmenter is None
-        else {
-            segmenter.name: {
-                name: measure_refined(evaluation_set, segmenter, maps[name]) for name in opened.config.methods
-            }
-        },
+        refined=refined,
         objects=_objects(opened, evaluated, read_truth(Path(boxes)), asked_options),
         confusion=confusion(evaluated.frames, classes),
     )
@@ -190,11 +188,7 @@ def _objects(run: Run, evaluated: Labelled, truth: Truth, options: OptionKeyword
     if gone:  # the frame cache has single frames, not the video
         say(f"note: all boxes, presence and tracks are not measured, because {gone[0].path} is not there any more")
         return None
-    network, card = open_network(run.folder, str(run.device))
-
-    def localizer(tag: str, *, instances: bool) -> Localizer:
-        return Localizer(network, card, **(options | {"tag": tag, "instances": instances}))
-
+    localizer = Localizer.load(run.folder, str(run.device), **options)
     return evaluate_objects(localizer, clips, truth, run.folder / f"{OBJECTS}.npz")
 
 
@@ -321,7 +315,7 @@ def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: L
     evaluated = evaluation_set.evaluated
     boxes = refined_boxes(segmenter, evaluated.samples, maps)
     overlaps = frame_overlaps(boxes, (boxes != 0).any(axis=1), evaluated.boxes)
-    hits = (overlaps[evaluated.present] >= 0.5)[:, None]
+    hits = (overlaps[evaluated.present] >= RIGHT)[:, None]
     top1, top5 = evaluation_set.top1, evaluation_set.top5
     found = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
     return replace(found["tags-only"], threshold=None)
@@ -366,22 +360,19 @@ def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
 @torch.inference_mode()
 def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list[tuple[str, float]]]:
     """Logits (N, C) of the run's model, and its most probable tag of each frame with the probability."""
-    tags, classify = run.catalogue.tags, _logits_of(run)
-    parts, chosen = [], []
+    tags, parts, chosen = run.catalogue.tags, [], []
+    classify: Callable[[Tensor], Tensor]
+    if run.config.methods and run.config.stage2(run.config.methods[0]).crop_head:  # of crops, not of whole frames
+        net = load_model(run.model_folder(run.config.methods[0])).net.to(run.device)
+        classify = lambda frames: net(frames).class_logits  # noqa: E731
+    else:
+        classify = run.classifier().logits
     for frames, _ in samples.batches(run.config.frames.crop, run.device):
         logits = classify(frames)
         parts.append(logits.float().cpu().numpy())
         best = logits.softmax(1).max(1)
         chosen += [(tags[c], p) for c, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
     return np.concatenate(parts), chosen
-
-
-def _logits_of(run: Run) -> Callable[[Tensor], Tensor]:
-    """(B, 3, H, W) frames → (B, K): of whole frames, or of the crops of the first method's model where it cuts them."""
-    if run.config.methods and run.config.stage2(run.config.methods[0]).crop_head:
-        net = load_model(run.model_folder(run.config.methods[0])).net.to(run.device)
-        return lambda frames: net(frames).class_logits
-    return run.classifier().logits
 
 
 def _describe(evaluated: Labelled, split: Split) -> EvaluatedData:

@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from colocam.config import Backbone, Config
-from colocam.models.resnet import build_resnet, is_plain_resnet
-from colocam.models.trunk import Trunk
+from colocam.models.resnet import Trunk, build_resnet, is_plain_resnet
 
 
 class Encoder(nn.Module):

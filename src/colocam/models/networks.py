@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError
-from colocam.models.timm_networks import convolution, create, family, keeps_its_strides
-from colocam.models.trunk import Trunk, load_weights, plain
+from colocam.models.resnet import Trunk
+from colocam.models.timm_networks import convolution, create, family, keeps_its_strides, load_weights, plain
 
 WIDTH = 1024
 """Channels of the last map of VGG and InceptionV3."""

@@ -1,13 +1,34 @@
-"""ResNets with bottlenecks (He et al., CVPR 2016), built without timm, whose import takes longer than that of torch.
+"""A backbone as the encoder uses it, and ResNets, built without timm, whose import takes longer than that of torch.
 
-Names of parts and layers, and the weights to begin with, are those of timm, which builds them where it downloads
-weights, and all other networks.
+The ResNets have bottlenecks (He et al., CVPR 2016). Names of parts and layers, and the weights to begin with, are those
+of timm, which builds them where it downloads weights, and all other networks.
 """
+
+from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 
 from colocam.config import Backbone
-from colocam.models.trunk import Trunk
+
+Decoder = Literal["unet", "unet with centre", "tokens"]
+
+
+class Trunk(NamedTuple):
+    """A backbone, as the encoder uses it.
+
+    Attributes:
+        network: normalised frames (B, 3, H, W) → feature maps [(B, C_i, H_i, W_i)], finest first.
+        channels: C_i.
+        last_stage: prefixes of the names of the parameters after the last but one map; stage 1 trains them with a
+            higher learning rate.
+        decoder: which decoder fits the maps, see :func:`colocam.models.decoder.make_decoder`.
+    """
+
+    network: nn.Module
+    channels: list[int]
+    last_stage: tuple[str, ...]
+    decoder: Decoder = "unet"
+
 
 BLOCKS = {"resnet26": (2, 2, 2, 2), "resnet50": (3, 4, 6, 3), "resnet101": (3, 4, 23, 3), "resnet152": (3, 8, 36, 3)}
 """Blocks of each stage, by name."""

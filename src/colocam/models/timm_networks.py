@@ -1,4 +1,4 @@
-"""Build networks of timm by name, with errors of one line.
+"""Build networks of timm by name, with errors of one line, and load their weights, of which no pickled code is run.
 
 A configuration or a stranger's model may set only :data:`NAMES` of a network's arguments. timm takes many more, some of
 which open files or run the code in them (``checkpoint_path``, ``pretrained_cfg``, …).
@@ -8,16 +8,20 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import timm
-from torch import nn
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError, first_line, suggest
 from colocam.utils.extensions import HOW
+from colocam.utils.files import stored
 
 NAMES = frozenset({
     "act_layer", "attn_drop_rate", "avg_down", "base_width", "cardinality", "channels", "class_token", "conv_mlp",
@@ -42,6 +46,7 @@ TYPO = 0.75
 """Likeness of two names from which on one is a misspelling of the other; 'checkpoint_path' is none of any name."""
 
 _WORD = re.compile(r"[\w.+-]*")
+_WRAPPER = re.compile(r"^(?:(?:module|model|backbone|body|\.orig\.mod)\.)+")
 
 
 def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm's networks have no common type
@@ -154,3 +159,61 @@ def _is_plain(value: object, depth: int = 0) -> bool:
             return within and all(_is_plain(one, depth + 1) for one in value)
         case _:
             return False
+
+
+def load_weights(network: nn.Module, path: Path | None) -> None:
+    """Load the tensors of a .safetensors or .pth file into ``network``; None: nothing is loaded.
+
+    Every tensor of the network must be in the file with the same shape, except counters of batch norms. Further tensors
+    of the file, e.g. an ImageNet head, are ignored.
+    """
+    if path is None:
+        return
+    tensors = read_weights(path)
+    wanted = network.state_dict()
+    names = match_names(wanted, tensors)
+    missing = [name for name in wanted if name not in names and not name.endswith("num_batches_tracked")]
+    if missing:
+        raise ColocamError(f"{path} lacks '{missing[0]}' and {len(missing) - 1} more: it belongs to another network")
+    for name, source in names.items():
+        if tensors[source].shape != wanted[name].shape:
+            raise ColocamError(
+                f"{path}: '{source}' is {tuple(tensors[source].shape)}, the network has {tuple(wanted[name].shape)}"
+            )
+    network.load_state_dict({name: tensors[source] for name, source in names.items()}, strict=False)
+
+
+def match_names(wanted: Iterable[str], found: Iterable[str]) -> dict[str, str]:
+    """Name in the network → name in the file, for names that are in both.
+
+    Prefixes of wrappers (``module.`` of data parallelism, ``body.`` of timm's feature extractors, …) are ignored, and
+    dots match underscores (``stages.0`` is ``stages_0`` in timm's feature extractors). Identical names match first.
+    """
+    exact = set(found)
+    similar = {plain(name): name for name in exact}
+    names = {name: name if name in exact else similar.get(plain(name)) for name in wanted}
+    return {name: source for name, source in names.items() if source is not None}
+
+
+def plain(name: str) -> str:
+    """A parameter's name without prefixes of wrappers, and with dots for underscores."""
+    return _WRAPPER.sub("", name.replace("_", "."))
+
+
+def read_weights(path: Path) -> Mapping[str, Tensor]:
+    """Read the state dict of a file: at the top level, or under the key ``state_dict`` or ``model``."""
+    if not stored(path).is_file():
+        raise ColocamError(f"no weights at {path} (backbone.weights): give a .safetensors or .pth file")
+    try:
+        content = (
+            load_file(path)
+            if path.suffix == ".safetensors"
+            else torch.load(path, map_location="cpu", weights_only=True)
+        )
+    except Exception as error:
+        raise ColocamError(f"cannot read weights from {path}: {first_line(error)}") from error
+    if isinstance(content, dict):
+        for state in (content, content.get("state_dict"), content.get("model")):
+            if isinstance(state, dict) and state and all(isinstance(value, Tensor) for value in state.values()):
+                return state
+    raise ColocamError(f"{path} (backbone.weights) holds no plain state dict: save 'network.state_dict()' alone")

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from colocam.evaluation.result import MAIN, is_number, method_title
+from colocam.evaluation.result import MAIN, NOT_QUANTITIES, is_number, method_title
 from colocam.types import Float64Array
 from colocam.utils.extensions import title_of
 
@@ -37,7 +37,6 @@ _TITLES = {
     "lr": "Learning rate",
     "skipped": "Skipped steps (loss not finite)",
 }
-_NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
 _MAX_POINTS = 240
 _MARKED = 40
 """Points of a curve at most that are marked."""
@@ -93,7 +92,7 @@ def _method(phase: str) -> str:
 
 def _quantities(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """Names of the numbers in ``records``: the known ones in their order, unknown loss terms after the known terms."""
-    found = {key for record in records for key in record} - _NOT_QUANTITIES
+    found = {key for record in records for key in record} - NOT_QUANTITIES
     known = list(_TITLES)
     unknown_rank = known.index("coloc") + 0.5
     return sorted(found, key=lambda key: (known.index(key) if key in known else unknown_rank, key))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError, first_line
+from colocam.evaluation.metrics.hits import RIGHT
 from colocam.evaluation.result import method_title, ordered_methods
 from colocam.types import Box, Image
 from colocam.utils.files import parse_json
@@ -21,8 +22,6 @@ EDGE = 240
 """Longer side of an image in the gallery, in pixels."""
 BUDGET = 4_000_000
 """Most bytes that all images take in the page."""
-HIT = 0.5
-"""IoU from which a box counts as right."""
 
 _GROUPS = {
     "best": ("Best cases", "Frames where the boxes fit best."),
@@ -71,7 +70,9 @@ class Group:
 
 
 def gallery(path: Path, remedy: str = "evaluate the run again") -> list[Group]:
-    """Draw the cases of an .npz file, smaller and more compressed where they would exceed ``BUDGET``."""
+    """Draw the cases of an .npz file, smaller and more compressed where they exceed ``BUDGET``; [] without a file."""
+    if not path.exists():
+        return []
     try:
         arrays, meta = _read(path)
         methods = ordered_methods([name.removeprefix("boxes__") for name in arrays if name.startswith("boxes__")])
@@ -146,7 +147,7 @@ def _verdict(box: Box | None, iou: float | None) -> tuple[str, bool]:
     """The text below an image, and whether the method was right; no IoU: the object is not there."""
     if iou is None:
         return ("no box, correct", True) if box is None else ("false box", False)
-    return ("no box", False) if box is None else (f"IoU {iou:.2f}", iou >= HIT)
+    return ("no box", False) if box is None else (f"IoU {iou:.2f}", iou >= RIGHT)
 
 
 def _box(corners: npt.NDArray[np.float32], scale: float) -> Box | None:

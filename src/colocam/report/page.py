@@ -1,14 +1,20 @@
-"""One self-contained HTML page per run, without scripts or external files."""
+"""One self-contained HTML page per run, without scripts or external files.
 
+A reader sees first: one sentence, a good, a typical and a bad picture, confusions, and the next command.
+"""
+
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+from colocam.data.run_data import read_data
 from colocam.errors import ColocamError
-from colocam.evaluation.metrics import PROTOCOLS
+from colocam.evaluation.metrics import PROTOCOLS, CorLoc
 from colocam.evaluation.result import (
     OBJECTS,
     PLAIN,
@@ -35,10 +41,14 @@ from colocam.report.evaluation_tables import (
     object_rows,
     threshold_text,
 )
-from colocam.report.first_screen import confusion_table, pictures, sentence, serve_command
-from colocam.report.gallery import Group, gallery
+from colocam.report.gallery import Case, Group, gallery
 from colocam.utils.files import write_text
 from colocam.video.drawing import HEAT_COLOURS, PREDICTED, TRUE
+
+MOST_CLASSES = 12
+"""A confusion matrix with more classes is folded away."""
+MOST_VIDEOS = 6
+"""Videos that a command names at most; the page has the others."""
 
 
 def environment(room: str) -> Environment:
@@ -70,8 +80,7 @@ def render(run: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise ColocamError(f"{run} is not a run folder: it has no readable config.yaml") from error
     evaluation = read_evaluation(run / "evaluation.json")
-    metrics, cases, review = run / "metrics.jsonl", run / "cases.npz", run / "review.npz"
-    facts = run / "environment.json"
+    metrics, facts = run / "metrics.jsonl", run / "environment.json"
     templates = environment("report")
     templates.filters |= {
         "number": number,
@@ -83,8 +92,7 @@ def render(run: Path) -> str:
         "gain": lambda cells: gain([cell.average for cell in cells]),
         "interval": lambda score: f"{score.interval[0]:.1f}–{score.interval[1]:.1f}" if score.interval else "",
     }
-    groups = gallery(cases) if cases.exists() else []
-    doubtful = gallery(review, "run 'colocam review' again") if review.exists() else []
+    groups, doubtful = gallery(run / "cases.npz"), gallery(run / "review.npz", "run 'colocam review' again")
     return templates.get_template("page.html").render(
         name=run.resolve().name,
         told=_sentence(evaluation) if evaluation else "",
@@ -105,7 +113,7 @@ def render(run: Path) -> str:
         review=doubtful,
         instances=instance_rows([evaluation.instances]) if evaluation and evaluation.instances else [],
         objects=object_rows([evaluation.objects]) if evaluation and evaluation.objects else [],
-        object_groups=_object_cases(run / f"{OBJECTS}.npz") if evaluation and evaluation.objects else [],
+        object_groups=gallery(run / f"{OBJECTS}.npz") if evaluation and evaluation.objects else [],
         environment=dict(_flatten(read_object(facts, "delete it"))) if facts.exists() else {},
         configuration=configuration,
         heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),
@@ -134,16 +142,10 @@ def _next_step(run: Path, doubtful: Sequence[Group]) -> dict[str, str] | None:
 def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:
     """The evaluations of whole shots: with tags alone, and refined by a segmenter."""
     for name in (PLAIN, REFINED):
-        result, cases = read_dense(run / f"{name}.json"), run / f"{name}.npz"
-        if result is not None:
-            groups = gallery(cases) if cases.exists() else []
+        if (result := read_dense(run / f"{name}.json")) is not None:
             objects = object_rows([result.objects]) if result.objects else []
-            groups += _object_cases(run / f"{name}-{OBJECTS}.npz") if objects else []
+            groups = gallery(run / f"{name}.npz") + (gallery(run / f"{name}-{OBJECTS}.npz") if objects else [])
             yield {"id": name, "title": dense_title(result), "result": result, "groups": groups, "objects": objects}
-
-
-def _object_cases(path: Path) -> list[Group]:
-    return gallery(path) if path.exists() else []
 
 
 def _points(value: float | None) -> str:
@@ -161,3 +163,82 @@ def _flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield name, ", ".join(map(str, item))
         else:
             yield name, str(item)
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """Frames by tag and class found: names of the columns, and rows of (tag, counts, share of the row in 0–1)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...]
+    often: str
+
+    @property
+    def folded(self) -> bool:
+        """Whether the table is too large for the first screen."""
+        return len(self.columns) > MOST_CLASSES
+
+
+def sentence(cell: CorLoc, frames: int) -> str:
+    """How many boxes are right and which class is worst, e.g. "3 of 4 boxes are right; worst: rocket, 68 %."."""
+    if cell.frames is None:
+        told = f"{_percent(cell.average)} of the boxes are right, as a mean over classes"
+    else:
+        told = f"{round(cell.frames * frames / 100)} of {frames} boxes are right"
+    known = {tag: value for tag, value in cell.classes.items() if value is not None}
+    if len(set(known.values())) > 1:
+        worst = min(known, key=lambda tag: known[tag])
+        told += f"; worst: {worst}, {_percent(known[worst])}"
+    return told + "."
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0") + "\N{NO-BREAK SPACE}%"
+
+
+def pictures(groups: Sequence[Group]) -> list[tuple[str, Case]]:
+    """Good, typical and bad: the best of the best cases, the median, and the worst of the worst, by the main method."""
+    found = []
+    for name, word, place in (("best", "Good", 1.0), ("typical", "Typical", 0.5), ("worst", "Bad", 0.0)):
+        cases = [case for group in groups if group.name == name for case in group.cases]
+        ordered = sorted(
+            (overlap, at) for at, case in enumerate(cases) if (overlap := case.images[-1].overlap) is not None
+        )
+        if ordered:
+            found.append((word, cases[ordered[min(int(place * len(ordered)), len(ordered) - 1)][1]]))
+    return found
+
+
+def confusion_table(counts: Mapping[str, Mapping[str, int]]) -> Confusion | None:
+    """Counts as a table, with the most frequent confusion in words; None without counts."""
+    columns = tuple(dict.fromkeys((*counts, *(name for row in counts.values() for name in row))))
+    rows = []
+    for tag, row in counts.items():
+        numbers = tuple(row.get(name, 0) for name in columns)
+        rows.append((tag, numbers, tuple(number / max(1, sum(numbers)) for number in numbers)))
+    wrong = [(n, tag, name) for tag, row in counts.items() for name, n in row.items() if name != tag and n]
+    if not rows:
+        return None
+    if not wrong:
+        return Confusion(columns, tuple(rows), "No frame was taken for another class.")
+    number, tag, name = max(wrong, key=lambda one: one[0])
+    often = f"Most frequent confusion: {tag} taken for {name}, in {number} of {sum(counts[tag].values())} frames."
+    return Confusion(columns, tuple(rows), often)
+
+
+def serve_command(run: Path, review: Sequence[Group]) -> str:
+    """The command that opens the videos of the frames to check; without any, the run's held-out videos."""
+    names = list(dict.fromkeys(case.clip for group in review for case in group.cases))
+    try:
+        clips = read_data(run).catalogue.clips if names else ()
+    except (ColocamError, OSError):  # the videos of the run are the default of the command
+        clips = ()
+    paths = {clip.name: clip.path for clip in clips}
+    videos = dict.fromkeys(_near(paths[name]) for name in names if name in paths and paths[name].exists())
+    return shlex.join(["colocam", "serve", str(run), *list(videos)[:MOST_VIDEOS]])
+
+
+def _near(path: Path) -> str:
+    """A path as it is typed here: relative below the working folder."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith(os.pardir) else relative

@@ -53,4 +53,4 @@ def test_the_timed_step_is_the_gradient_of_the_loss(sequences):
     else:
         loss = affinity.CRFLoss(affinity.SIGMA, affinity.SIGMA_XY)(pictures, maps)
     expected = torch.autograd.grad(loss, maps)[0]
-    torch.testing.assert_close(affinity._step(4, sequences, "scene", CPU)(1), expected)
+    torch.testing.assert_close(timing.loss_step(4, affinity.SIZE, sequences, "scene", CPU)(1), expected)

@@ -33,7 +33,7 @@ def test_a_share_of_the_rows_is_scaled_and_checked(monkeypatch):
     rows = torch.tensor([5, 399, 17, 100])
     # 1.1 of the truth, and W·1 wrong by a sign.
     wrong = torch.tensor([-1.0, 1.1])
-    prepared = rivals.Prepared(lambda: wrong * exact(features, maps)[rows], rows)
+    prepared = rivals.Prepared(lambda _: wrong * exact(features, maps)[rows], rows)
     monkeypatch.setattr(rivals, "RIVALS", {"some": ("a sum", lambda *_: prepared)})
     monkeypatch.setattr(timing, "in_turn_ms", lambda *_: [2.0, 5.0])
     (row,) = rivals.compare("colour", features, maps, lambda _: None, 3)

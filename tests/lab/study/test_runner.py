@@ -107,11 +107,11 @@ def test_models_are_kept_only_where_nothing_was_changed(lab, again):
 
 def test_a_damaged_result_is_named(lab, tmp_path):
     other = Lab(tmp_path, lab.data, smoke=True, device="cpu")
-    folder = tmp_path / "work" / "cells" / f"{slug('LayerCAM')}-{cells.digest(Cam().identity(other, 0))}"
+    folder = tmp_path / "work" / "cells" / f"{slug('LayerCAM')}-{cells.digest(Cam('layercam').identity(other, 0))}"
     folder.mkdir(parents=True)
     (folder / "result.json").write_text("{", encoding="utf-8")
     with pytest.raises(ColocamError, match="is damaged"):
-        run_cell(other, Cam(), 0)
+        run_cell(other, Cam("layercam"), 0)
 
 
 class FakeClip:

@@ -143,7 +143,7 @@ def test_compare_has_all_methods_and_marks_what_is_quoted(smoked):
     assert {row["tags-only"] for name, row in rows.items() if name in {"GradCAM", "XGradCAM"}} == {
         rows["GradCAM"]["tags-only"]
     }
-    assert "clip.model=FOLDER" in (smoked("compare") / "README.md").read_text(encoding="utf-8")
+    assert "set clip.model to a folder" in (smoked("compare") / "README.md").read_text(encoding="utf-8")
     per_class = table(smoked("compare"), "classes")
     assert {"bus", "cat", "owl"} <= per_class[0].keys()
     (colocam,) = [row for row in per_class if row["method, protocol"] == "CoLo-CAM, oracle-per-class"]

@@ -11,7 +11,7 @@ from colocam.evaluation.metrics.hits import (
     pxap,
     top_k,
 )
-from colocam.evaluation.metrics.instance_scores import Instances, instance_scores, instances_of_maps
+from colocam.evaluation.metrics.object_scores import Instances, instance_scores, instances_of_maps
 from colocam.evaluation.metrics.protocols import (
     PROTOCOLS,
     Accuracy,

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import iou
+from colocam.evaluation.metrics.hits import RIGHT
 from colocam.types import Box, Float64Array
 
-RIGHT = 0.5
-"""IoU from which a box is right."""
 SHIFT = 0.5
 """IoU of the boxes of neighbouring frames below which the box counts as shifted."""
 

@@ -14,6 +14,8 @@ from colocam.boxes.iou import Numbers, iou
 from colocam.boxes.quantize import Maps, checked_levels
 from colocam.errors import ColocamError
 
+RIGHT = 0.5
+"""IoU from which a box is right."""
 V2_OVERLAPS = (0.3, 0.5, 0.7)
 """Least IoUs of MaxBoxAccV2 (Choe et al., 2020)."""
 PUBLISHED_THRESHOLDS: npt.NDArray[np.float64] = np.arange(1000) / 1000
@@ -71,7 +73,7 @@ def hits_of_overlaps(
     overlaps: npt.NDArray[np.float64],
     maxima: npt.NDArray[np.uint8],
     thresholds: Sequence[float] | npt.NDArray[np.floating],
-    least: float | Sequence[float] = 0.5,
+    least: float | Sequence[float] = RIGHT,
 ) -> npt.NDArray[np.bool_]:
     """Whether the box of each map is right at each threshold, from its IoU at each level.
 

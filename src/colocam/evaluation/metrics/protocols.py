@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.boxes.iou import Numbers
-from colocam.evaluation.metrics.hits import frame_overlaps
+from colocam.evaluation.metrics.hits import RIGHT, frame_overlaps
 from colocam.temporal.path import boxes_of_shots
 from colocam.types import Levels
 
@@ -272,4 +272,4 @@ def hits_of_choice(
 ) -> Hits:
     """(frames with true boxes,) whether the box that a chooser takes at τ is right; arguments as above, k ≥ 0."""
     overlaps = frame_overlaps(*boxes_of_shots(maps, threshold, chooser, clips), boxes)
-    return overlaps[~np.isnan(overlaps)] >= 0.5
+    return overlaps[~np.isnan(overlaps)] >= RIGHT

@@ -5,7 +5,7 @@ the axes r, g, b. A function in C computes a part of the pixels, or of the plane
 
 A sequence has as many parts as its size asks for, not as there are cores: sums of other parts round differently, and
 the same frames must give the same boxes on every machine. :class:`ColorSequence` works on arrays without torch;
-``product`` and ``energy`` are the functions of ``engine``.
+``product`` is what ``engine`` calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -166,7 +166,8 @@ class ColorSequence:
 
 
 def product(
-    rgb: "Tensor", values: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None"  # noqa: ARG001
+    rgb: "Tensor", values: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None",
+    totals: "Tensor | None" = None,
 ) -> "Tensor":  # fmt: skip
     """Σ_k ψ_k · C(ψ_k · v), C the colour product within each group of frames.
 
@@ -177,52 +178,33 @@ def product(
         groups: number of groups.
         basis: of the colour kernel.
         psi: (R, P) basis of the spatial kernel; the constant 1 where None.
+        totals: (groups, 2) float64. Where they are given, the values are maps S (F, 1, P), the product is that of
+            D = S - ½, and the sums 1ᵀW1 and DᵀWD of each group are added to them.
 
     Returns:
         (F, C, P).
     """
-    return _each_group(rgb, values, group, psi, basis, lambda one, _, v: one.product(one.spectrum(v)))
-
-
-def energy(
-    rgb: "Tensor", maps: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None"
-) -> "tuple[Tensor, Tensor]":
-    """The sums 1ᵀW1 and DᵀWD of each group, and WD, where D = S - ½.
-
-    Maps S (F, P) -> totals (groups, 2) float64, WD (F, P).
-    """
     import torch  # noqa: PLC0415 - tensors bring torch; ColorSequence does not need it
 
-    totals = np.zeros((groups, 2))
-
-    def multiply(sequence: ColorSequence, index: int, v: Array) -> Array:
-        spectrum = sequence.spectrum(v)
-        totals[index] = np.einsum("abkcd,abkcd->c", spectrum, spectrum, dtype=np.float64)
-        return sequence.product(spectrum[:, :, :, 1:])
-
-    values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
-    out = _each_group(rgb, values, group, psi, basis, multiply)
-    return torch.from_numpy(totals).to(maps.device), out[:, 0]
-
-
-def _each_group(
-    rgb: "Tensor", values: "Tensor", group: "Tensor", psi: "Tensor | None", basis: ColorBasis,
-    multiply: Callable[[ColorSequence, int, Array], Array],
-) -> "Tensor":  # fmt: skip
-    """Join multiply(sequence, index, values (f, C, P)) of the frames of each group."""
-    import torch  # noqa: PLC0415
-
+    given = values if totals is None else torch.cat([torch.ones_like(values), values - 0.5], dim=1)
     # Detached: the caller's no_grad does not hold in other threads.
-    colors, v = (x.detach().to("cpu", values.dtype).contiguous().numpy() for x in (rgb, values))
+    colors, v = (x.detach().to("cpu", values.dtype).contiguous().numpy() for x in (rgb, given))
     space = np.ones((1, v.shape[2]), v.dtype) if psi is None else psi.cpu().numpy()
     members = group.cpu().numpy()
-    groups = np.unique(members).tolist()
-    in_turn = len(groups) < cores()
+    indices = np.unique(members).tolist()
+    in_turn, sums = len(indices) < cores(), np.zeros((groups, 2))
 
     def work(i: int) -> Array:
-        mine = members == groups[i]
-        return multiply(ColorSequence(colors[mine], space, basis, shared=in_turn), groups[i], v[mine])
+        mine = members == indices[i]
+        sequence = ColorSequence(colors[mine], space, basis, shared=in_turn)
+        spectrum = sequence.spectrum(v[mine])
+        if totals is not None:
+            sums[indices[i]] = np.einsum("abkcd,abkcd->c", spectrum, spectrum, dtype=np.float64)
+            spectrum = spectrum[:, :, :, 1:]
+        return sequence.product(spectrum)
 
-    results = _each(work, len(groups), shared=not in_turn)
+    results = _each(work, len(indices), shared=not in_turn)
+    if totals is not None:
+        totals += torch.from_numpy(sums).to(totals.device)
     order = np.argsort(np.argsort(members, kind="stable"))  # from groups in turn back to the order of frames
     return torch.from_numpy(np.concatenate(results)[order]).to(values.device)

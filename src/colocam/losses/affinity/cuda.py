@@ -267,17 +267,18 @@ def _planes(
     return out
 
 
-def _run(
-    rgb: Tensor, values: Tensor, out: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None,
-    totals: Tensor | None,
-) -> None:  # fmt: skip
-    """Products of values (F, C, P) into ``out``, two channels at a time; with ``totals``, of 1 and the only S - ½."""
+def product(
+    rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None,
+    totals: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """As ``cpu.product``, for float32, two channels at a time."""
+    out = torch.empty(values.shape, device=values.device)
     pairs = list(zip(torch.split(values, 2, 1), torch.split(out, 2, 1), strict=True))
     with torch.cuda.device(rgb.device) if rgb.is_cuda else nullcontext():
         if psi is not None:
             for v, target in pairs:
                 _Rows(rgb, v, group, groups, basis, psi, ones=totals is not None).multiply(target, totals)
-            return
+            return out
         at_once = _at_once(_WORKSPACE, basis.cells**3 * 32, basis.cells)
         for first in range(0, groups, at_once):
             for v, target in pairs:
@@ -286,20 +287,4 @@ def _run(
                 cells.splat(v, ones=totals is not None, fixed=totals is None)
                 cells.mix(None if totals is None else totals[first:])
                 cells.slice_(target)
-
-
-def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None) -> Tensor:
-    """As ``cpu.product``, for float32."""
-    out = torch.empty(values.shape, device=values.device)
-    _run(rgb, values, out, group, groups, basis, psi, None)
     return out
-
-
-def energy(
-    rgb: Tensor, maps: Tensor, group: Tensor, groups: int, basis: ColorBasis, psi: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """As ``cpu.energy``, for float32."""
-    totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
-    out = torch.empty(maps.shape, device=maps.device)
-    _run(rgb, maps[:, None], out[:, None], group, groups, basis, psi, totals)
-    return totals, out

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache, reduce
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -116,10 +115,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
         return window_product(rgb, values, size, gaussian.sigma, gaussian.sigma_xy, near)
     if near or _too_fine(rgb, gaussian):
         return _dense(rgb, values, group, gaussian)
-    backend, basis = _backend(values), color_basis(gaussian.sigma, gaussian.tol)
-    parts = (backend.product(rgb, values, group, groups, basis, psi) for psi in gaussian.space(values))
-    total: Tensor = reduce(torch.add, parts)
-    return total
+    return _in_cells(rgb, values, group, groups, gaussian)
 
 
 def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaussian) -> tuple[Tensor, Tensor]:
@@ -140,15 +136,13 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
     """
     gaussian.check()
     rgb, gaussian = _fit(rgb, gaussian.for_signed(), maps)
+    totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
     if maps.numel() == 0 or gaussian.window() or _too_fine(rgb, gaussian):
         values = torch.stack([torch.ones_like(maps), maps - 0.5], dim=1)
         out = product(rgb, values, group, groups, gaussian)
-        totals = torch.zeros(groups, 2, dtype=torch.float64, device=maps.device)
         return totals.index_add_(0, group, (values * out).sum(2, dtype=torch.float64)), out[:, 1]
-    backend, basis = _backend(maps), color_basis(gaussian.sigma, gaussian.tol)
-    parts = [backend.energy(rgb, maps, group, groups, basis, psi) for psi in gaussian.space(maps)]
-    totals, out = (reduce(torch.add, each) for each in zip(*parts, strict=True))
-    return totals, out
+    out = _in_cells(rgb, maps[:, None], group, groups, gaussian, totals)
+    return totals, out[:, 0]
 
 
 def on_kernels(values: Tensor) -> bool:
@@ -156,13 +150,19 @@ def on_kernels(values: Tensor) -> bool:
     return values.is_cuda and values.dtype == torch.float32 and values.numel() > 0 and find_spec("triton") is not None
 
 
-def _backend(values: Tensor) -> ModuleType:
-    """The module whose ``product`` and ``energy`` compute with these values."""
-    if not on_kernels(values):
-        return cpu
-    from colocam.losses.affinity import cuda  # noqa: PLC0415 - Triton is not everywhere
+def _in_cells(
+    rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: Gaussian, totals: Tensor | None = None
+) -> Tensor:
+    """``cpu.product``, or that of the kernels, summed over the parts of the spatial basis."""
+    multiply = cpu.product
+    if on_kernels(values):
+        from colocam.losses.affinity import cuda  # noqa: PLC0415 - Triton is not everywhere
 
-    return cuda
+        multiply = cuda.product
+    basis = color_basis(gaussian.sigma, gaussian.tol)
+    return reduce(
+        torch.add, (multiply(rgb, values, group, groups, basis, psi, totals) for psi in gaussian.space(values))
+    )
 
 
 @lru_cache(maxsize=16)
