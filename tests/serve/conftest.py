@@ -79,7 +79,7 @@ def serving(
     model=MovingBox,
     load=None,
     beside=(),
-    quick=None,
+    quick=str,
     run=None,
     segmenter="",
 ):

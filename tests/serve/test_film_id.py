@@ -11,7 +11,7 @@ def library(tmp_path):
     with open_workspace(tmp_path / "page") as workspace:
         store = EventStore(workspace.database)
         (tmp_path / "model.onnx").write_bytes(b"a model")
-        yield lambda: Library(workspace, store, [tmp_path / "model.onnx"], load=str)
+        yield lambda: Library(workspace, store, [tmp_path / "model.onnx"], load=str, quick=str)
         store.close()
 
 

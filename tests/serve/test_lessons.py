@@ -9,9 +9,11 @@ from colocam.config.card import parse_card
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, read_corrections
+from colocam.serve import lessons as module
 from colocam.serve.lessons import Lessons
 from served_page import eventually
 
+NO_QUICK = str
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]
 WRITES = """
 import json, pathlib, sys
@@ -33,11 +35,18 @@ def wait(lessons):
     return lessons.status()
 
 
-def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path):
+@pytest.fixture
+def command(monkeypatch):
+    """``command(code)`` is called instead of ``colocam learn``."""
+    return lambda code: monkeypatch.setattr(module, "COMMAND", (sys.executable, "-c", code))
+
+
+def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path, command):
     run = tmp_path / "run"
     run.mkdir()
     made = queue.Queue()
-    lessons = Lessons(run, tmp_path / "lessons", lambda *one: made.put(one), (sys.executable, "-c", WRITES))
+    command(WRITES)
+    lessons = Lessons(run, tmp_path / "lessons", lambda *one: made.put(one), NO_QUICK)
     assert lessons.status()["state"] == "never"
     for number in (1, 2):
         lessons.start(SAID)
@@ -48,7 +57,7 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path):
         new = tmp_path / "lessons" / str(number) / "run"
         assert status["path"] == new
         assert made.get(timeout=60) == (new, f"lesson {number}")
-    again = Lessons(run, tmp_path / "lessons", ignore)
+    again = Lessons(run, tmp_path / "lessons", ignore, NO_QUICK)
     assert [title for _, title in again.earlier()] == ["lesson 1", "lesson 2"]
     assert again.status()["state"] == "done"
 
@@ -56,25 +65,26 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path):
 def test_a_quick_lesson_writes_a_model_with_other_thresholds(stored_run, tmp_path):
     card = parse_card((stored_run / "model.json").read_text(), "model.json")
     quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.1 * len(said)})  # noqa: E731
-    folder, seconds = Lessons(stored_run, tmp_path / "lessons", ignore, quick=quick).quick(SAID)
+    folder, seconds = Lessons(stored_run, tmp_path / "lessons", ignore, quick).quick(SAID)
     assert seconds >= 0
     localizer = Localizer.load(folder, "cpu")
     assert localizer.card == card.model_copy(update={"threshold": 0.1})
-    assert [title for _, title in Lessons(stored_run, tmp_path / "lessons", ignore).earlier()] == ["thresholds 1"]
-    with pytest.raises(ColocamError, match="cannot choose thresholds"):
-        Lessons(stored_run, tmp_path / "lessons", ignore).quick(SAID)
+    again = Lessons(stored_run, tmp_path / "lessons", ignore, quick)
+    assert [title for _, title in again.earlier()] == ["thresholds 1"]
 
 
-def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path):
+def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path, command):
     run = tmp_path / "run"
     run.mkdir()
-    lessons = Lessons(run, tmp_path / "lessons", ignore, (sys.executable, "-c", "import time; time.sleep(60)"))
+    command("import time; time.sleep(60)")
+    lessons = Lessons(run, tmp_path / "lessons", ignore, NO_QUICK)
     lessons.start(SAID)
     with pytest.raises(ColocamError, match="a lesson is running"):
         lessons.start(SAID)
     lessons.stop()
     assert wait(lessons)["state"] == "cancelled"
-    failing = Lessons(run, tmp_path / "lessons", ignore, (sys.executable, "-c", "raise SystemExit('error: no frame')"))
+    command("raise SystemExit('error: no frame')")
+    failing = Lessons(run, tmp_path / "lessons", ignore, NO_QUICK)
     failing.start(SAID)
     status = wait(failing)
     assert (status["state"], status["lines"], status["path"]) == ("failed", ["error: no frame"], None)
@@ -82,6 +92,6 @@ def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path):
 
 def test_nothing_to_learn_and_files_that_cannot_learn(tmp_path):
     with pytest.raises(ColocamError, match="an ONNX file cannot learn"):
-        Lessons(tmp_path / "model.onnx", tmp_path / "lessons", ignore).start(SAID)
+        Lessons(tmp_path / "model.onnx", tmp_path / "lessons", ignore, NO_QUICK).start(SAID)
     with pytest.raises(ColocamError, match="nothing to learn"):
-        Lessons(tmp_path, tmp_path / "lessons", ignore).start([])
+        Lessons(tmp_path, tmp_path / "lessons", ignore, NO_QUICK).start([])

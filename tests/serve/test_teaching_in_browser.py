@@ -69,9 +69,7 @@ def test_layers_and_another_model(taught):
 
 def test_a_lesson_shows_its_progress_and_can_be_cancelled(taught, monkeypatch):
     says = "print('frames: 9/9 in 1 s'); print('decoder: 3/12 in 2 s, 1.5 steps/s, 6 s left  loss 0.1', flush=True); "
-    monkeypatch.setattr(
-        taught.library.lessons, "_command", (sys.executable, "-c", f"{says}import time; time.sleep(600)")
-    )
+    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", f"{says}import time; time.sleep(600)"))
     taught.open(taught.film)
     taught.press("a")
     taught.until_saved()

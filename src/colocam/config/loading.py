@@ -19,6 +19,7 @@ from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
 from colocam.utils.files import stored, write_text
 
+PRESETS = files("colocam") / "config" / "presets"
 FILE = "config.schema.json"
 """Name of the schema beside a configuration."""
 NAMED = f"# yaml-language-server: $schema={FILE}\n"
@@ -36,27 +37,19 @@ DEEPEST = 20
 """Levels of a configuration at most."""
 
 
-def config_schema() -> dict[str, Any]:
-    """The schema of :class:`colocam.config.Config` (draft 2020-12), with the text below each key as its description."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Config.model_json_schema(),
-        "title": "Configuration of colocam",
-    }
-
-
 def schema_text() -> str:
-    """:func:`config_schema` as the text of a file, with each description in one line."""
-    return json.dumps(config_schema(), indent=1, ensure_ascii=False).replace(r"\n", " ") + "\n"
+    """The schema of :class:`colocam.config.Config` (draft 2020-12), as the text of a file.
+
+    The text below each key in the class is its description, in one line.
+    """
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    schema = draft | Config.model_json_schema() | {"title": "Configuration of colocam"}
+    return json.dumps(schema, indent=1, ensure_ascii=False).replace(r"\n", " ") + "\n"
 
 
 def preset_names() -> list[str]:
     """Names of the shipped presets."""
-    return sorted(
-        Path(entry.name).stem
-        for entry in (files("colocam") / "config" / "presets").iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return sorted(Path(one.name).stem for one in PRESETS.iterdir() if one.name.endswith(".yaml"))
 
 
 def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -69,9 +62,8 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
     """
     if preset not in preset_names():
         raise ColocamError(f"unknown preset '{preset}'{suggest(preset, preset_names())}")
-    text = (files("colocam") / "config" / "presets" / f"{preset}.yaml").read_text(encoding="utf-8")
-    values = parse_yaml(text, f"preset {preset}")
     origin = f"preset {preset}"
+    values = parse_yaml((PRESETS / f"{preset}.yaml").read_text(encoding="utf-8"), origin)
     if file is not None:
         if not stored(file).is_file():
             raise ColocamError(f"no configuration file at {file}: give a YAML file")

@@ -46,13 +46,13 @@ def most_moved(overlap: Float64Array, most: int) -> list[int]:
     return chosen
 
 
-def corrected_rows(results: FilmResults, objects: Mapping[int, Marks], index: FilmIndex) -> TableRows:
+def corrected_rows(results: FilmResults, objects: Mapping[int, Marks]) -> TableRows:
     """The localisation table with what people changed; a drawn box has score and presence 1.
 
     Nobody has seen interpolated frames, so they keep the presence of the model. With several objects there is a row for
     each that has a box; its track is its number on the page less 1, and objects that only the model knows follow.
     """
-    parts = {number: object_rows(results.rows, marks, index) for number, marks in objects.items()}
+    parts = {number: object_rows(results, marks) for number, marks in objects.items()}
     if len(parts) == 1 and not len(results.others.frame):
         return next(iter(parts.values()))
     there = {number: ~np.isnan(rows.box[:, 0]) for number, rows in parts.items()}
@@ -71,13 +71,14 @@ def corrected_rows(results: FilmResults, objects: Mapping[int, Marks], index: Fi
     return joined_rows([*kept, rest])
 
 
-def object_rows(rows: TableRows, marks: Marks, index: FilmIndex) -> TableRows:
+def object_rows(results: FilmResults, marks: Marks) -> TableRows:
     """A row per frame for one object, without a box where it is not; the numbers of the model are those of its own."""
+    rows, source = results.rows, results.index.source
     predicted = marks.predicted(rows.box)
     drawn = np.isin(marks.state, (BOX, FOLLOWS)) | (marks.kept & _differs(marks.box, predicted))
     absent = np.isin(marks.state, (NONE, FOLLOWS_NONE)) | (marks.kept & np.isnan(marks.box[:, 0]))
     drawn &= ~absent
-    size = np.array([index.source.width, index.source.height] * 2, float)
+    size = np.array([source.width, source.height] * 2, float)
     box = np.where(drawn[:, None], np.clip(marks.box, 0, size), predicted)
     box[absent] = np.nan
     sure = np.isin(marks.state, CHECKED)
@@ -112,7 +113,7 @@ def rows_at(results: FilmResults, objects: Mapping[int, Marks], rows: slice) -> 
     found = TableRows._make(column[rows] for column in results.rows)
     others = take_rows(results.others, np.flatnonzero(np.isin(results.others.frame, found.frame)))
     marks = {number: Marks._make(column[rows] for column in one) for number, one in objects.items()}
-    return results._replace(rows=found, others=others), marks
+    return replace(results, rows=found, others=others), marks
 
 
 def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
@@ -140,15 +141,13 @@ def write_corrected(folder: Path, film: Film, index: FilmIndex, rows: TableRows)
     return table
 
 
-def corrections_of(
-    film: Film, results: FilmResults, objects: Mapping[int, Marks], index: FilmIndex
-) -> list[Correction]:
+def corrections_of(film: Film, results: FilmResults, objects: Mapping[int, Marks]) -> list[Correction]:
     """What people said about a video, one correction per frame and object; interpolated frames are no key frames.
 
     Frames that are asked about are none at all. Where something was said of one object, the others are listed as they
     are shown, without being key: a frame teaches where all its objects are.
     """
-    parts = [(number, marks, object_rows(results.rows, marks, index)) for number, marks in objects.items()]
+    parts = [(number, marks, object_rows(results, marks)) for number, marks in objects.items()]
     others = take_rows(results.others, np.flatnonzero(others_left(results, objects)))
     said = {number: _said(marks) for number, marks, _ in parts}
     found: list[Correction] = []
@@ -162,13 +161,13 @@ def corrections_of(
                 Correction(
                     video=film.name,
                     frame=int(rows.frame[at]),
-                    pts=float(index.pts[at]),
+                    pts=float(results.index.pts[at]),
                     kind=_kind(marks, at, results.rows.tag[at], boxes=bool(boxes)) if known else "accepted",
                     tag=rows.tag[at],
                     boxes=boxes,
                     key=known and state not in INTERPOLATED,
                     origin="page",
-                    path=utf8(str(index.source.path)),
+                    path=utf8(str(results.index.source.path)),
                     content=film.id,
                     track=number if len(parts) > 1 else None,
                 )

@@ -127,10 +127,10 @@ def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -
         return made
     tables: list[Path] = []
     for film in films:
-        assert film.results is not None and film.index is not None  # noqa: PT018 - for the type checker
-        rows = corrected_rows(film.results, library.objects(film, film.results), film.index)
-        rows = filled(rows, film.index) if new.to == "masks" else rows
-        tables.append(write_corrected(folder / "tables", film, film.index, rows))
+        assert film.results is not None
+        rows = corrected_rows(film.results, library.objects(film, film.results))
+        rows = filled(rows, film.results.index) if new.to == "masks" else rows
+        tables.append(write_corrected(folder / "tables", film, film.results.index, rows))
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
 
@@ -173,8 +173,8 @@ def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
     for film in films:
         # A model that was just chosen may not have seen a video yet.
         results = film.results or next(iter(film.found.values()), None)
-        if results is not None and film.index is not None:
-            found += corrections_of(film, results, library.objects(film, results), film.index)
+        if results is not None:
+            found += corrections_of(film, results, library.objects(film, results))
     return found
 
 

@@ -33,9 +33,8 @@ from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import SourceVideo, describe, read_made, read_source, write_source
-from colocam.video.fence import IMAGES, open_video
+from colocam.video.fence import open_video
 from colocam.video.frame_choice import ALL
-from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
 from colocam.video.writer import VideoWriter
@@ -85,9 +84,9 @@ ARRAYS = FilmIndex._fields[:-1]
 """What is stored of an index."""
 
 
-def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS) -> VideoReader:
+def open_film(path: Path, limits: Limits = LIMITS) -> VideoReader:
     """A reader of a video or a folder of images, which decodes in a process with limits: anybody may upload."""
-    return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=limits)
+    return open_video(VideoInput(str(path), must_be_stored=True), limits=limits)
 
 
 def stored_index(
@@ -198,10 +197,12 @@ def jpeg(image: Image, quality: int) -> bytes:
     return data.tobytes()
 
 
-class FilmResults(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FilmResults:
     """What the model found in the N frames of a video.
 
     Attributes:
+        index: the frames.
         rows: the localisation table, one row per frame: of several objects the one that is longest in its shot.
         others: rows of the other objects, by frame; none where the model was asked for one object.
         doubt: (N,) 0–1.
@@ -209,6 +210,7 @@ class FilmResults(NamedTuple):
         maps: (N, 64, 64) heat maps, 255 for 1; read from the disk as needed.
     """
 
+    index: FilmIndex
     rows: TableRows
     others: TableRows
     doubt: Float64Array
@@ -273,51 +275,48 @@ def stored_results(
     path: Path,
     index: FilmIndex,
     table: Path,
-    maps: Path,
     made: str,
-    report: Callable[[int], None],
+    passed: Callable[[int], None],
     stopping: tuple[Event, ...],
 ) -> FilmResults:
-    """What a model finds in a video: what is stored and was made of the same, ``made``, else :func:`localize_film`."""
+    """What a model finds in a video: what is stored and was made of the same, else what it finds now.
+
+    Args:
+        open_model: gives the model.
+        path: a video or a folder of images.
+        index: its frames.
+        table: the CSV file to read, or to write; a file of heat maps is beside it.
+        made: stands for the model, its settings and the video.
+        passed: called with the number of frames that passed the network, each time that some did.
+        stopping: once one of them is set, this ends with an error and waits for no pass.
+    """
+    maps = table.with_suffix(".maps")
     if not (table.is_file() and maps.is_file() and read_made(table) == made):
-        localize_film(open_model(), path, table, maps, report, stopping)
+        _localize(open_model(), path, table, maps, passed, stopping)
         write_source(table, index.source, made)
-    results = load_results(table, maps, index)
-    if results.rows.frame.tolist() != index.frames.tolist():
+    rows, others = _one_per_frame(read_table(table, index.source, required=("class", "score")), index)
+    if maps.stat().st_size != len(rows.frame) * MAP_SIDE**2:
+        raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
+    if rows.frame.tolist() != index.frames.tolist():
         raise ColocamError(f"{path} changed while it was read: restart the server")
-    return results
+    heat = np.memmap(maps, np.uint8, "r", shape=(len(rows.frame), MAP_SIDE, MAP_SIDE))
+    ranked = rank([rows], QUEUE_SHARE)
+    return FilmResults(index, rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
 
 
-def localize_film(
+def _localize(
     localizer: Localizer,
     path: Path,
     table: Path,
     maps: Path,
-    report: Callable[[int], None] = lambda _: None,
-    stopping: tuple[Event, ...] = (),
+    passed: Callable[[int], None],
+    stopping: tuple[Event, ...],
 ) -> None:
-    """Localise in a video; write its table and heat maps.
-
-    Args:
-        localizer: the model.
-        path: a video or a folder of images.
-        table: the CSV file to write.
-        maps: the file of heat maps to write.
-        report: called with the number of frames that passed the network.
-        stopping: once one of them is set, this ends with an error and waits for no pass.
-    """
-    reported = 0
-
-    def passed(frames: int) -> None:
-        nonlocal reported
-        reported += frames
-        report(reported)
-
+    """Localise in a video; write its table and heat maps."""
     refines = localizer.segmenter is not None
-    layout = FrameLayout(localizer.card.size, images=refines)
     columns = ("track", "presence", "margin", "mask", "shot_probability", *(("refined",) if refines else ()))
     with (
-        open_film(path, layout) as reader,
+        open_film(path) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
         LocalizationTable(table, columns) as listed,
@@ -329,17 +328,6 @@ def localize_film(
             file.write(small_levels(objects[0].heatmap).tobytes())
 
         localize_into(localizer, reader, ALL, write, passed=passed, stopping=stopping)
-
-
-def load_results(table: Path, maps: Path, index: FilmIndex) -> FilmResults:
-    """Read what :func:`localize_film` wrote."""
-    rows, others = _one_per_frame(read_table(table, index.source, required=("class", "score")), index)
-    count = len(rows.frame)
-    if maps.stat().st_size != count * MAP_SIDE**2:
-        raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
-    heat = np.memmap(maps, np.uint8, "r", shape=(count, MAP_SIDE, MAP_SIDE))
-    ranked = rank([rows], QUEUE_SHARE)
-    return FilmResults(rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
 
 
 def _one_per_frame(rows: TableRows, index: FilmIndex) -> tuple[TableRows, TableRows]:
@@ -363,9 +351,9 @@ def _one_per_frame(rows: TableRows, index: FilmIndex) -> tuple[TableRows, TableR
     return kept._replace(mask=masks), take_rows(rows, np.flatnonzero(there & ~main))
 
 
-def outlines(results: FilmResults, source: SourceVideo, rows: slice) -> list[list[list[int]]]:
+def outlines(results: FilmResults, rows: slice) -> list[list[list[int]]]:
     """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the video, also of holes."""
-    found: list[list[list[int]]] = []
+    source, found = results.index.source, list[list[list[int]]]()
     for text in results.rows.mask[rows]:
         mask = rle.decode(text, source.height, source.width) if text else np.zeros((1, 1), bool)
         contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)

@@ -28,7 +28,6 @@ FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
 MAPS_AT_ONCE = 256
 MOST_UPLOADED = 8 << 30
-NOT_DONE = "the model is not done with this video yet"
 
 routes = APIRouter(prefix="/api")
 
@@ -58,7 +57,7 @@ Chosen = Annotated[ServedModel, Depends(model_of)]
 
 def _results(film: OneFilm, library: Served, model: Chosen) -> FilmResults:
     if (results := library.found(film, model)) is None:
-        raise RefusalError(404, NOT_DONE)
+        raise RefusalError(404, "the model is not done with this video yet")
     return results
 
 
@@ -88,17 +87,17 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
         seconds = float(film.index.pts[-1] - film.index.pts[0]) + 1 / float(source.fps)
         summary |= {"frames": len(film.index.frames), "seconds": round(seconds, 3)}
         summary |= {"width": source.width, "height": source.height}
-    if film.results is not None and film.index is not None:
-        tags, objects = film.results.rows.tag, library.objects(film, film.results)
+    if (results := film.results) is not None:
+        tags, objects = results.rows.tag, library.objects(film, results)
         state = frame_states(objects.values())
-        state[film.results.other_positions[others_left(film.results, objects)]] = PREDICTED
+        state[results.other_positions[others_left(results, objects)]] = PREDICTED
         checked = np.isin(state, CHECKED)
-        shown = int(film.index.thumbnail[0])
-        box = corrected_rows(*rows_at(film.results, objects, slice(shown, shown + 1)), film.index).box[0]
+        shown = int(results.index.thumbnail[0])
+        box = corrected_rows(*rows_at(results, objects, slice(shown, shown + 1))).box[0]
         summary |= {
             "found": max(set(tags), key=tags.count),
             "box": corners(box.tolist()),
-            "doubtful": round(float(((film.results.doubt >= DOUBTFUL) & ~checked).mean()), 4),
+            "doubtful": round(float(((results.doubt >= DOUBTFUL) & ~checked).mean()), 4),
             "checked": round(float(checked.mean()), 4),
             "interpolated": round(float(np.isin(state, INTERPOLATED).mean()), 4),
         }
@@ -292,7 +291,6 @@ def _levels(data: bytes, *, kept: bool) -> Response:
 
 
 @routes.get("/films/{film}/outlines")
-def shapes(film: OneFilm, found: Found, start: Start, count: Count = 64) -> dict[str, Any]:
+def shapes(found: Found, start: Start, count: Count = 64) -> dict[str, Any]:
     """Outlines of the object in ``count`` rows from ``start``: closed polygons x1, y1, x2, y2, … in pixels."""
-    assert film.index is not None
-    return {"outlines": outlines(found, film.index.source, slice(start, start + count))}
+    return {"outlines": outlines(found, slice(start, start + count))}

@@ -33,19 +33,19 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> tup
     Returns:
         The edit, which undo takes back as a whole, and what was left out, and why.
     """
-    if film.results is None or film.index is None:
+    if (results := film.results) is None:
         raise RefusalError(404, "the model is not done with this video yet")
     classes = library.classes
     left_out: list[str] = []
     try:
         if format_ == CORRECTIONS:
-            actions = _own_corrections(film, film.index, file, classes)
+            actions = _own_corrections(film, results.index, file, classes)
         else:
-            tables = _tables(library, film, film.results, film.index, file.parent / "tables")
+            tables = _tables(library, film, results, file.parent / "tables")
             found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(film.name))
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
             own = _own_labels(film, file, found.corrections)
-            actions = _Linker(library, film, film.results, film.index).actions(own)
+            actions = _Linker(library, film, results).actions(own)
     except ColocamError as error:
         raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
@@ -55,10 +55,10 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> tup
     return Change(kind="edit", actions=actions), left_out
 
 
-def _tables(library: Library, film: Film, results: FilmResults, index: FilmIndex, folder: Path) -> list[Path]:
+def _tables(library: Library, film: Film, results: FilmResults, folder: Path) -> list[Path]:
     """The table of a video, and tables without a box of its namesakes: labels that may mean either are refused."""
     folder.mkdir()
-    tables = [write_corrected(folder, film, index, joined_rows([results.rows, results.others]))]
+    tables = [write_corrected(folder, film, results.index, joined_rows([results.rows, results.others]))]
     none = TableRows._make(column[:1] for column in results.rows)._replace(box=np.full((1, 4), np.nan), mask=[""])
     for other in library.films():
         if other.id == film.id or PurePath(other.file).stem.casefold() != PurePath(film.file).stem.casefold():
@@ -82,10 +82,11 @@ def _own_labels(film: Film, file: Path, found: Sequence[Correction]) -> list[Cor
 class _Linker:
     """Gives labels without numbers to the objects of a video, frame by frame; what fits no object becomes a new one."""
 
-    def __init__(self, library: Library, film: Film, results: FilmResults, index: FilmIndex) -> None:
-        self.index, self.position = index, {int(frame): at for at, frame in enumerate(index.frames)}
+    def __init__(self, library: Library, film: Film, results: FilmResults) -> None:
+        self.frames = results.index.frames
+        self.position = {int(frame): at for at, frame in enumerate(self.frames)}
         objects = library.objects(film, results)
-        self.rows = {number: object_rows(results.rows, marks, index) for number, marks in objects.items()}
+        self.rows = {number: object_rows(results, marks) for number, marks in objects.items()}
         self.main = next(iter(objects))
         _, history = library.store.history(film.id)
         used = [number for action in history.actions for number in (action.number, action.into or FIRST)]
@@ -120,7 +121,7 @@ class _Linker:
             actions += _actions(one, number, box)
             tag = one.tag if new else self.rows[number].tag[at] if number in self.rows else ""
             if new:
-                actions.append(_class(number, one.tag, *self.index.frames[[0, -1]].tolist()))
+                actions.append(_class(number, one.tag, *self.frames[[0, -1]].tolist()))
             elif one.kind != "class" and tag and tag != one.tag:
                 actions.append(_class(number, one.tag, frame, frame))
         return actions + [

@@ -115,8 +115,7 @@ class Lessons:
         run: run folder of the model that learns.
         folder: gets a folder for each lesson: corrections, output and the new models.
         learnt: called, in a thread, with the folder of the model that a lesson has made and its title.
-        command: what to call instead of ``colocam learn``; run, corrections, ``--out`` and the new run follow.
-        quick: opens the quick lesson for a run folder; None: there is none.
+        quick: opens the quick lesson for a run folder.
     """
 
     def __init__(
@@ -124,15 +123,14 @@ class Lessons:
         run: Path,
         folder: Path,
         learnt: Callable[[Path, str], None],
-        command: Sequence[str] | None = None,
-        quick: Callable[[Path], QuickLearning] | None = None,
+        quick: Callable[[Path], QuickLearning],
     ) -> None:
-        self._run, self._folder, self._learnt, self._command = run, folder, learnt, command or COMMAND
+        self._run, self._folder, self._learnt = run, folder, learnt
         self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None
         self._stopped = False
-        self._open_quick = quick and cache(quick)
+        self._open_quick = cache(quick)
 
     def earlier(self) -> Iterator[tuple[Path, str]]:
         """Models that lessons made, with their titles, oldest first."""
@@ -153,7 +151,7 @@ class Lessons:
             arguments = [str(self._run), str(place / CORRECTIONS), "--out", str(place / RUN)]
             with (place / OUTPUT).open("wb") as output:
                 self._child = subprocess.Popen(  # noqa: S603 - our own command, without a shell
-                    [*self._command, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+                    [*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
                 )
             self._place, self._stopped = place, False
             threading.Thread(target=self._wait, args=(self._child, place / RUN), daemon=True).start()
@@ -161,8 +159,6 @@ class Lessons:
     def quick(self, corrections: Sequence[Correction]) -> tuple[Path, float]:
         """Choose thresholds and presence; the folder of the new model, and the seconds that it took."""
         self._check(corrections)
-        if self._open_quick is None:
-            raise ColocamError("this server cannot choose thresholds: start it with 'colocam serve'")
         with self._quick_lock:
             learn = self._open_quick(self._run)
             begun = time.perf_counter()

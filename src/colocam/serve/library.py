@@ -52,7 +52,7 @@ class Library:
         store: its events.
         runs: run folders or ONNX files: the model of the command, and those to show beside it.
         load: opens a model; called in a thread.
-        quick: opens the quick lesson for a run folder; None: there is none.
+        quick: opens the quick lesson for a run folder.
         device: ``cpu`` or ``cuda``, for CAMs; None: the GPU, if there is one.
         segmenter: key of the segmenter that ``load`` gives to models; "": none.
 
@@ -70,7 +70,7 @@ class Library:
         runs: Sequence[Path],
         load: Callable[[Path], Localizer],
         *,
-        quick: Callable[[Path], QuickLearning] | None = None,
+        quick: Callable[[Path], QuickLearning],
         device: str | None = None,
         segmenter: str = "",
     ) -> None:
@@ -81,7 +81,7 @@ class Library:
         self.first, *self.beside = (self.models.add(run, title) for run, title in zip(runs, titles(runs), strict=True))
         self.active = self.first
         self.problems: dict[str, str] = {}
-        self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learnt, quick=quick)
+        self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learnt, quick)
         self.cams = CamMaps(device)
         self.adding = 0
         self._tags: dict[str, list[str]] = {}
@@ -286,9 +286,8 @@ class Library:
 
     def objects(self, film: Film, results: FilmResults) -> dict[int, Marks]:
         """What people said about the objects of a video, by their numbers, beside what a model found in it."""
-        assert film.index is not None
         actions = self.store.history(film.id)[1].actions
-        return objects_of(actions, film.index.frames, film.index.cuts, results.absent)
+        return objects_of(actions, results.index.frames, results.index.cuts, results.absent)
 
     def _order_results(self, film: Film, model: ServedModel) -> None:
         with self._lock:
@@ -375,13 +374,13 @@ class Library:
         localizer = self.models.localizer(model)
         with self._lock:
             self._tags[model.key] = list(localizer.tags)
-        table, maps = (self.workspace.film(film.id, f"{key}.{ending}") for ending in ("csv", "maps"))
+        table = self.workspace.film(film.id, f"{key}.csv")
         made = f"{RESULTS_VERSION} {key} {film.digest}"
 
-        def report(done: int) -> None:
+        def passed(frames: int) -> None:
             with self._lock:
                 if self._in_use(running):
-                    film.state, film.done = "localising", min(1.0, done / len(index.frames))
+                    film.state, film.done = "localising", min(1.0, film.done + frames / len(index.frames))
 
         tuned = partial(with_wanted, localizer, wanted)
-        return stored_results(tuned, film.path, index, table, maps, made, report, (self._stopping, outdated))
+        return stored_results(tuned, film.path, index, table, made, passed, (self._stopping, outdated))

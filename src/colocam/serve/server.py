@@ -147,13 +147,13 @@ def serve(
     videos: Sequence[str | Path],
     out: Path,
     *,
+    quick: Callable[[Path], QuickLearning],
     host: str = "127.0.0.1",
     port: int | None = None,
     device: str | None = None,
     refine: str | Path | None = None,
     open_page: bool = True,
     beside: Sequence[Path] = (),
-    quick: Callable[[Path], QuickLearning] | None = None,
 ) -> None:
     """Serve the page until Ctrl-C.
 
@@ -162,13 +162,13 @@ def serve(
         videos: video files, folders of images, or folders of both; those of earlier starts are kept. Without any, the
             videos of the run that it was not trained on.
         out: folder of the server: corrections, tables, proxies and uploads.
+        quick: opens the quick lesson for a run folder.
         host: address to listen at; the page needs the token in the printed address.
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         refine: a segmenter, see :func:`colocam.segment.load_segmenter`, which the page can switch off; None: none.
         open_page: whether to open the page in the browser.
         beside: other models, to compare with that of ``run`` on the same videos.
-        quick: opens the quick lesson for a run folder; None: there is none.
     """
     for model in (run, *beside):
         if not model.exists():

@@ -92,12 +92,10 @@ class CorrectedFrames:
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> "CorrectedFrames":
         """Some of the frames (N,)."""
-        rows = torch.from_numpy(np.flatnonzero(chosen))
-        indices = self.samples.indices
-        taken = BatchIndices(indices.clips[rows], indices.frames[rows], indices.sequences[rows])
+        rows = np.flatnonzero(chosen).tolist()
         return CorrectedFrames(
-            Samples(self.samples.clips, taken, self.samples.classes[rows]),
-            [self.boxes[row] for row in rows.tolist()],
+            Samples(self.samples.clips, self.samples.indices.part(rows), self.samples.classes[rows]),
+            [self.boxes[row] for row in rows],
             self.weights[chosen],
             self.changed[chosen],
             self.held_out[chosen],

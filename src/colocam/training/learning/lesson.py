@@ -7,9 +7,10 @@ better with the videos that are held out is not kept.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -167,24 +168,24 @@ class Lesson:
         old: Candidate,
         new: Candidate,
         *,
+        loss: Callable[[Model], float] | None = None,
         presence: bool = False,
-        labels: bool = False,
-        known: int = 0,
     ) -> Candidate:
         """The new candidate, unless it agrees less than the old one with the held-out corrections.
 
-        Presence must be measured, unless nothing is held out: without a calibration so far, against one half. Beside
-        new classes, no more frames of the ``known`` ones, the first of all classes, may get a wrong class.
+        Args:
+            name: of the part of learning.
+            old: without it.
+            new: with it.
+            loss: it must not be higher, either.
+            presence: compare presence alone, which must be measured, unless nothing is held out: without a calibration
+                so far, against one half.
         """
         before, after = self.agreement(old), self.agreement(new)
-        worse = after.iou < before.iou
+        worse = after.iou < before.iou or (loss is not None and loss(new.model) > loss(old.model))
         if presence:
             least = math.log(2) if old.model.card.presence is None else before.presence_loss
             worse = bool(self.frames.held_out.any()) and not after.presence_loss <= least
-        if labels:
-            worse = worse or self._class_loss(new.model) > self._class_loss(old.model)
-        if known:
-            worse = worse or self._wrong_classes(new.model, known) > self._wrong_classes(old.model, known)
         self.note(name, new, kept=not worse)
         return old if worse else new
 
@@ -199,12 +200,12 @@ class Lesson:
         self.stages.append(Stage(name, self.agreement(one), kept, now - self.clock))
         self.clock = now
 
-    def _class_loss(self, model: Model) -> float:
+    def class_loss(self, model: Model) -> float:
         """Cross-entropy of the classes of held-out frames with an object."""
         logits, classes = self._class_logits(model)
         return float(F.cross_entropy(logits, classes)) if len(classes) else 0.0
 
-    def _wrong_classes(self, model: Model, known: int) -> int:
+    def wrong_classes(self, known: int, model: Model) -> int:
         """Held-out frames with an object of the first ``known`` classes for which the head names another class."""
         logits, classes = self._class_logits(model)
         return int(((logits.argmax(1) != classes) & (classes < known)).sum())
@@ -229,7 +230,7 @@ def _with_classes(
     lesson.note("before", best, kept=True)
     if len(grown.catalogue.tags) > known:
         new = lesson.look(with_head(lesson, best.model, first_new=known))
-        if lesson.keep("classes", best, new, known=known) is best:
+        if lesson.keep("classes", best, new, loss=partial(lesson.wrong_classes, known)) is best:
             names = ", ".join(grown.catalogue.tags[known:])
             left_out[f"new class {names}: held-out frames of other classes would get a wrong class"] += 1
             return _with_classes(run, corrections, left_out, folder, replace(how, head=False))
@@ -248,7 +249,7 @@ def _replayed(lesson: Lesson) -> Samples:
 def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Model:
     """The model that agrees best with the held-out corrections; ``best``: the one to start from."""
     if how.head and lesson.taught.changed.any():
-        best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), labels=True)
+        best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), loss=lesson.class_loss)
     if how.threshold:
         best = lesson.keep("threshold", best, with_card(lesson, best))
     if how.threshold and how.per_class:
