@@ -123,8 +123,10 @@ def test_layercam_of_a_run_and_none_of_an_onnx_file(serving, stored_run, make_vi
         answer = server.client.get(path)
     maps = np.frombuffer(answer.content, np.uint8).reshape(3, 64, 64)
     model = load_model(stored_run)
-    with open_video(film, layout=FrameLayout(model.card.size)) as reader:
-        resized = np.stack([np.array(frame.resized) for frame in reader.frames()])[2:5]
+    with open_video(film) as reader:
+        resized = np.stack([np.array(frame.resized) for frame in reader.frames(layout=FrameLayout(model.card.size))])[
+            2:5
+        ]
     images = torch.from_numpy(resized).permute(0, 3, 1, 2).float()
     tags = torch.tensor([model.card.tags.index("cat")] * 3)
     expected = min_max(extract("layercam", model.net.classifier, images, tags)).numpy()

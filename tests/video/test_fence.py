@@ -132,8 +132,8 @@ def test_frames_stay_what_they_are_whoever_keeps_them(make_video, tmp_path, deco
 @pytest.mark.parametrize("images", [False, True])
 def test_frames_are_resized_by_area_and_images_are_given_where_asked_for(make_video, tmp_path, images):
     video = make_video(tmp_path / "video.mp4", 5)
-    with fence.FencedReader(video, layout=FrameLayout(32, images=images)) as fenced:
-        frames = list(fenced.frames())
+    with fence.FencedReader(video) as fenced:
+        frames = list(fenced.frames(layout=FrameLayout(32, images=images)))
     for frame, plain in zip(frames, plainly(video), strict=True):
         assert np.array_equal(frame.resized, cv2.resize(plain.image, (32, 32), interpolation=cv2.INTER_AREA))
         assert np.array_equal(frame.image, plain.image if images else np.zeros_like(plain.image))
@@ -308,8 +308,8 @@ def test_a_decoder_reuses_the_memory_of_frames(make_video, tmp_path, decoders):
     video = make_video(tmp_path / "video.mp4", np.zeros((30, 360, 640, 3), np.uint8))
     faults = []
     for _ in range(3):
-        with fence.FencedReader(video, threads=1, layout=FrameLayout(32, images=False)) as fenced:
-            assert len(list(fenced.frames())) == 30
+        with fence.FencedReader(video, threads=1) as fenced:
+            assert len(list(fenced.frames(layout=FrameLayout(32, images=False)))) == 30
         (decoder,) = decoders()
         faults.append(int(Path(f"/proc/{decoder}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[7]))
     assert faults[2] - faults[1] < 30 * 30

@@ -41,6 +41,7 @@ from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import FrameChoice
+from colocam.video.frame_ring import FrameLayout
 
 ROWS_ONLINE = 8
 """Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
@@ -100,8 +101,7 @@ class Localizer:
         segmenter: Segmenter | None = None,
         **options: Unpack[OptionKeywords],
     ) -> None:
-        self.shape = output_shape(card)
-        self.network = network if isinstance(network, AnyNetwork) else Passes(network, self.shape)
+        self.network = network if isinstance(network, AnyNetwork) else Passes(network, output_shape(card))
         self.card = card
         self.segmenter = segmenter
         self.source: Path | None = None
@@ -248,15 +248,15 @@ class Localizer:
             frames: first index, and index to stop at.
         """
         from colocam.video.fence import open_video  # noqa: PLC0415 - frames in memory need no FFmpeg
-        from colocam.video.frame_ring import FrameLayout  # noqa: PLC0415
         from colocam.video.input import VideoInput  # noqa: PLC0415
 
         choice = FrameChoice(every, fps, start, end, frames)
-        layout = FrameLayout(self.card.size, images=self.segmenter is not None)
         # The stream is closed before the reader, because its threads read from the reader.
         with (
-            open_video(VideoInput(str(video), format), layout=layout) as reader,
-            closing(self.stream(reader.frames(choice), live=reader.source.live, images=False)) as stream,
+            open_video(VideoInput(str(video), format)) as reader,
+            closing(
+                self.stream(reader.frames(choice, layout_for(self)), live=reader.source.live, images=False)
+            ) as stream,
         ):
             for _, found in stream:
                 yield found
@@ -388,3 +388,8 @@ class Localizer:
             refined=refined,
             shot_probability=None if observation.tag is None else float(observation.shares[best]),
         )
+
+
+def layout_for(localizer: Localizer, *, images: bool = False) -> FrameLayout:
+    """What to read of each frame: it is resized where it is decoded; a segmenter also needs the image."""
+    return FrameLayout(localizer.card.size, images=images or localizer.segmenter is not None)

@@ -19,7 +19,7 @@ from math import lcm
 from pathlib import Path
 from typing import NamedTuple
 
-from colocam.inference.localizer import ROWS_ONLINE, Localizer
+from colocam.inference.localizer import ROWS_ONLINE, Localizer, layout_for
 from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.stages import read_passes
 from colocam.inference.videos import Video, source_digest, video_key
@@ -34,7 +34,6 @@ from colocam.utils.tables import DamagedTableError
 from colocam.video.description import describe, picture_names
 from colocam.video.fence import FencedReader
 from colocam.video.frame_choice import FrameChoice
-from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import VideoInput
 
 LONG = 30_000
@@ -107,12 +106,13 @@ class WritePart:
         """Divide a long video; an empty plan for one that is labelled as a whole."""
         if not (self.choice.every == 1 and self.choice.fps is None):  # their steps count from the first frame
             return []
-        with self._open(worker) as reader:
+        localizer = worker.localizer(self.video.tag)
+        with self._open() as reader:
             if reader.estimate(self.choice) <= self.long:
                 return []
             with worker.show(f"dividing {self.video.name}", 0, unit="frames") as advance:
-                frames = (frame for frame in reader.frames(self.choice) if advance(0) is None)
-                plan = find_ranges(worker.localizer(self.video.tag), frames, self.long)
+                frames = (one for one in reader.frames(self.choice, layout_for(localizer)) if advance(0) is None)
+                plan = find_ranges(localizer, frames, self.long)
             metadata = video_metadata(describe(self.video.path, reader))
         if len(plan) < 2:
             return []
@@ -126,7 +126,7 @@ class WritePart:
         if one is not None:
             choice = replace(choice, frames=(one.first, one.stop))
         with (
-            self._open(worker) as reader,
+            self._open() as reader,
             LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
             worker.show(f"labelling {self.video.name}", reader.estimate(choice), unit="frames") as advance,
         ):
@@ -147,12 +147,10 @@ class WritePart:
             raise RuntimeError("its cuts differ from those that an earlier attempt found")
         return shots[one.end] - shots.get(one.begin, 0)
 
-    def _open(self, worker: Worker) -> FencedReader:
-        """The video in a decoder process, which also resizes its frames."""
-        layout = FrameLayout(worker.base.card.size, images=worker.base.segmenter is not None)
+    def _open(self) -> FencedReader:
         # One thread: what FFmpeg makes of a damaged video may depend on their number, and there are workers for all
         # cores.
-        return FencedReader(VideoInput(str(self.video.path), must_be_stored=True), threads=1, layout=layout)
+        return FencedReader(VideoInput(str(self.video.path), must_be_stored=True), threads=1)
 
 
 def find_ranges(localizer: Localizer, frames: Iterable[VideoFrame], length: int) -> list[FrameRange]:

@@ -22,9 +22,8 @@ from colocam.utils.locks import locked, temporary_folder
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import graceful_stop, say
 from colocam.video.description import describe, picture_names, read_made, source_path
-from colocam.video.fence import FencedReader, decode, open_video
+from colocam.video.fence import decode, open_video
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import UnreadableError, VideoError
 from colocam.video.reader import VideoInfo, VideoReader
 
@@ -148,8 +147,6 @@ class WriteResults:
         localizer, source, choice = worker.base, reader.source, self.writing.choice
         twice = written.video is not None and source.is_stored and _is_large(reader.info)
         images = written.video is not None and not twice
-        if isinstance(reader, FencedReader):  # frames are resized where they are decoded
-            reader.layout = FrameLayout(localizer.card.size, images=images or localizer.segmenter is not None)
         counted, bound = {"frames": 0, "empty": 0}, absent_below(localizer.options.presence)
         with ExitStack() as stack:
             table = stack.enter_context(

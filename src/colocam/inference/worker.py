@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from colocam.config.card import Card
 from colocam.errors import ColocamError, InterruptedRunError, first_line
-from colocam.inference.localizer import Localizer
-from colocam.inference.network import OutputShape
+from colocam.inference.localizer import Localizer, layout_for
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
@@ -103,7 +102,7 @@ def localize_into(
     """
 
     def until_stopped() -> Iterator[VideoFrame]:
-        for frame in reader.frames(choice):
+        for frame in reader.frames(choice, layout_for(localizer, images=images)):
             yield frame
             if stop_requested():
                 return
@@ -178,7 +177,6 @@ class Setup:
 
     Attributes:
         rows: frames of a pass.
-        shape: of the network's outputs.
         card: of the model.
         options: fields of :class:`colocam.inference.options.Options`.
         extensions: to load.
@@ -186,7 +184,6 @@ class Setup:
     """
 
     rows: int
-    shape: OutputShape
     card: Card
     options: dict[str, Any]
     extensions: Sequence[str]

@@ -42,7 +42,7 @@ def main(control: int, life: int, share: int) -> None:
     cv2.setNumThreads(share)
     # What takes seconds to import is imported while the parent loads the model.
     from colocam.inference import parts, results  # noqa: F401, PLC0415
-    from colocam.inference.localizer import Localizer  # noqa: PLC0415
+    from colocam.inference.localizer import Localizer, output_shape  # noqa: PLC0415
     from colocam.inference.remote import RemoteNetwork  # noqa: PLC0415
     from colocam.inference.worker import Worker, attempt, unpacked  # noqa: PLC0415
     from colocam.utils.digests import FileDigests  # noqa: PLC0415
@@ -55,7 +55,7 @@ def main(control: int, life: int, share: int) -> None:
         return
     setup: Setup = unpacked(message["setup"])
     parent.forward_stderr()
-    network = RemoteNetwork(parent.send, setup.rows, setup.shape, message["files"][0], stopping)
+    network = RemoteNetwork(parent.send, setup.rows, output_shape(setup.card), message["files"][0], stopping)
 
     def listen() -> None:
         while (message := parent.receive()) is not None:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from itertools import cycle
 from math import inf
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
@@ -21,7 +21,7 @@ from colocam.utils.child_processes import ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.progress import long_work, say
 
-SECONDS_TO_END = 2.0
+SECONDS_TO_END = 5.0
 """For all workers to remove their temporary files."""
 MOST_STARTS = 20
 """Give up after this many workers in a row fail to start."""
@@ -50,7 +50,7 @@ class Workers:
         self._idle: SimpleQueue[tuple[Passes, _Worker | None]] = SimpleQueue()
         self._workers: list[_Worker] = []
         self._failed_starts = 0
-        self._closing = threading.Event()
+        self._lock, self._closing = threading.Lock(), threading.Event()
         self._early = [self.start_process() for _ in range(count)]
 
     def start_process(self) -> ChildProcess:
@@ -60,8 +60,7 @@ class Workers:
     def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
         """Begin with a model on one or several devices, and with up to ``most`` workers."""
         first = localizers[0]
-        setup = Setup(first.network.rows, first.shape, first.card, asdict(first.options), extensions, digests)
-        self._setup = packed(setup)
+        self._setup = packed(Setup(first.network.rows, first.card, asdict(first.options), extensions, digests))
         self._early += [self.start_process() for _ in range(most - self.places)]
         self.places = len(self._early)
         networks = cycle(one.network for one in localizers if isinstance(one.network, Passes))
@@ -79,39 +78,49 @@ class Workers:
 
     def close(self) -> None:
         """End all workers, within seconds."""
-        self._closing.set()
+        with self._lock:
+            self._closing.set()
+            workers = list(self._workers)
         for child in self._early:
             child.kill()
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
-        deadline, workers = time.monotonic() + SECONDS_TO_END, list(self._workers)
         for worker in workers:
             worker.child.terminate()
+        deadline = time.monotonic() + SECONDS_TO_END
         for worker in workers:
             worker.child.how_it_ended(max(0.0, deadline - time.monotonic()))
             worker.child.end()
-        while not self._idle.empty():  # the others are closed by the threads that use them
-            _, idle = self._idle.get()
-            if idle is not None:
-                idle.close()
+        # The thread that uses a worker closes it; one that begins a task only now must find a place, too.
+        idle: list[tuple[Passes, _Worker | None]] = []
+        with suppress(Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        for network, left in idle:
+            if left is not None:
+                left.close()
+            self._idle.put((network, None))
 
-    def _begin(self, network: Passes, child: ChildProcess) -> "_Worker":
-        worker = _Worker(child, network, self._setup, self._passed)
-        self._workers.append(worker)
+    def _begin(self, network: Passes, child: ChildProcess | None = None) -> "_Worker":
+        with self._lock:  # who closes ends all workers that have begun, and no other begins after that
+            if self._closing.is_set():
+                raise InterruptedRunError("stopped")
+            worker = _Worker(child or self.start_process(), network, self._setup, self._passed)
+            self._workers.append(worker)
         return worker
 
     def _do(self, task: Task) -> Result:
         network, idle = self._idle.get()
-        worker = idle or self._begin(network, self.start_process())
-        # Looked at after the worker can be seen, and ended, by who closes.
-        answer = None if self._closing.is_set() else worker.do(task)
-        how = ""
-        if answer is None or self._closing.is_set():
+        kept: _Worker | None = None
+        try:
+            worker = idle or self._begin(network)
+            if (answer := worker.do(task)) is not None:
+                kept = worker
+                return result_of(answer)
             self._workers.remove(worker)
             how = worker.close()
-        self._idle.put((network, None if how else worker))
-        if answer is not None:
-            return result_of(answer)
+        finally:
+            self._idle.put((network, kept))
         if self._closing.is_set():
             raise InterruptedRunError("stopped")
         self._failed_starts = 0 if worker.ready else self._failed_starts + 1

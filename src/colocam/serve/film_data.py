@@ -33,9 +33,8 @@ from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import SourceVideo, describe, read_made, read_source, write_source
-from colocam.video.fence import IMAGES, open_video
+from colocam.video.fence import open_video
 from colocam.video.frame_choice import ALL
-from colocam.video.frame_ring import FrameLayout
 from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
 from colocam.video.writer import VideoWriter
@@ -85,9 +84,9 @@ ARRAYS = FilmIndex._fields[:-1]
 """What is stored of an index."""
 
 
-def open_film(path: Path, layout: FrameLayout = IMAGES, limits: Limits = LIMITS) -> VideoReader:
+def open_film(path: Path, limits: Limits = LIMITS) -> VideoReader:
     """A reader of a video or a folder of images, which decodes in a process with limits: anybody may upload."""
-    return open_video(VideoInput(str(path), must_be_stored=True), layout=layout, limits=limits)
+    return open_video(VideoInput(str(path), must_be_stored=True), limits=limits)
 
 
 def stored_index(
@@ -315,10 +314,9 @@ def _localize(
 ) -> None:
     """Localise in a video; write its table and heat maps."""
     refines = localizer.segmenter is not None
-    layout = FrameLayout(localizer.card.size, images=refines)
     columns = ("track", "presence", "margin", "mask", "shot_probability", *(("refined",) if refines else ()))
     with (
-        open_film(path, layout) as reader,
+        open_film(path) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
         LocalizationTable(table, columns) as listed,

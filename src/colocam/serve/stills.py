@@ -161,9 +161,10 @@ class CamMaps:
         from colocam.cams import extract  # noqa: PLC0415
         from colocam.models.cam_formulas import min_max  # noqa: PLC0415
 
-        with open_film(path, FrameLayout(model.card.size, images=False)) as reader:
-            choice = FrameChoice(frames=(frames[0], frames[-1] + 1))
-            read = {one.index: np.array(one.resized) for one in reader.frames(choice) if one.index in frames}
+        choice = FrameChoice(frames=(frames[0], frames[-1] + 1))
+        with open_film(path) as reader:
+            small = reader.frames(choice, FrameLayout(model.card.size, images=False))
+            read = {one.index: np.array(one.resized) for one in small if one.index in frames}
         if list(read) != list(frames):
             raise ColocamError(f"{path} changed while it was read: restart the server")
         classifier = model.net.classifier

@@ -209,12 +209,12 @@ class ChildProcess:
     def end(self) -> None:
         """End the process at once (SIGKILL); the channel stays open for a thread that reads from it."""
         self._process.kill()
+        self._process.wait()
 
     def kill(self) -> None:
         """End the process at once, if it has not ended."""
         if self.channel.closed:
             return
-        self._process.kill()
-        self._process.wait()
+        self.end()
         self.channel.close()
         os.close(self._life)

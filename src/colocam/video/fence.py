@@ -23,7 +23,7 @@ from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.frame_ring import NO_RING, RING_BYTES, FrameLayout, open_ring, ring_file
+from colocam.video.frame_ring import IMAGES, NO_RING, RING_BYTES, FrameLayout, open_ring, ring_file
 from colocam.video.input import DecoderLostError, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
 
@@ -36,7 +36,7 @@ START_SECONDS = 60.0
 """More for the first video of a decoder, which must start first."""
 RAISED: dict[str, type[ColocamError]] = {one.__name__: one for one in (ArgumentError, ColocamError, UnreadableError)}
 """Errors of the reader that are raised here as they are."""
-IMAGES, LIMITS = FrameLayout(), Limits()
+LIMITS = Limits()
 
 
 class DecoderProcess:
@@ -229,20 +229,11 @@ class FencedReader(VideoReader):
     Args:
         source: a file or a folder of images.
         threads: decoder threads, 0 for one per core.
-        layout: what to give of each frame; by default its image.
         limits: what decoding may cost.
     """
 
-    def __init__(
-        self,
-        source: Path | VideoInput,
-        *,
-        threads: int = 0,
-        layout: FrameLayout = IMAGES,
-        limits: Limits = LIMITS,
-    ) -> None:
+    def __init__(self, source: Path | VideoInput, *, threads: int = 0, limits: Limits = LIMITS) -> None:
         super().__init__(source, threads=threads)
-        self.layout = layout
         self.limits = limits
 
     def __enter__(self) -> Self:
@@ -259,22 +250,20 @@ class FencedReader(VideoReader):
             self._stack = stack.pop_all()
         return self
 
-    def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
+    def frames(self, choice: FrameChoice = ALL, layout: FrameLayout = IMAGES) -> Iterator[VideoFrame]:
         """Yield the chosen frames in order of presentation; to be called once."""
-        self._decoder.send({"do": "frames", "choice": asdict(choice), "layout": self.layout})
-        for frame in self._decoder.frames(self.layout):
+        self._decoder.send({"do": "frames", "choice": asdict(choice), "layout": layout})
+        for frame in self._decoder.frames(layout):
             self.count = frame.index + 1
             yield frame
         self.count, self.ended = self._decoder.count, self._decoder.ended
 
 
-def open_video(
-    source: Path | VideoInput, *, threads: int = 0, layout: FrameLayout = IMAGES, limits: Limits = LIMITS
-) -> VideoReader:
-    """A reader that suits the source: with a fence if it is stored; if not, in this process and without a layout."""
+def open_video(source: Path | VideoInput, *, threads: int = 0, limits: Limits = LIMITS) -> VideoReader:
+    """A reader that suits the source: with a fence if it is stored; if not, in this process."""
     source = source if isinstance(source, VideoInput) else VideoInput(str(source))
     if source.is_stored or source.must_be_stored:
-        return FencedReader(source, threads=threads, layout=layout, limits=limits)
+        return FencedReader(source, threads=threads, limits=limits)
     return VideoReader(source, threads=threads)
 
 

@@ -74,6 +74,9 @@ class FrameLayout(NamedTuple):
         return resized, memory[first:].reshape(height, width, 3)
 
 
+IMAGES = FrameLayout()
+
+
 def resize_into(image: Image, resized: Image) -> None:
     """Resize an image (H, W, 3) into the array ``resized`` (S, S, 3), by area averages; the aspect ratio is ignored.
 

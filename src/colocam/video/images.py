@@ -68,18 +68,16 @@ def visible_entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def is_file(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a regular file or a link to one; False where a link leads in a circle."""
-    try:
+    with suppress(OSError):
         return entry.is_file()
-    except OSError:
-        return False
+    return False
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a folder or a link to one; False where a link leads in a circle."""
-    try:
+    with suppress(OSError):
         return entry.is_dir()
-    except OSError:
-        return False
+    return False
 
 
 def ending_of(entry: os.DirEntry[str]) -> str:

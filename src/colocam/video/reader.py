@@ -21,6 +21,7 @@ from av.video.stream import VideoStream
 
 from colocam.types import Image, VideoFrame
 from colocam.video.frame_choice import ALL, DecodedFrame, FrameChoice
+from colocam.video.frame_ring import IMAGES, FrameLayout
 from colocam.video.images import folder_frames
 from colocam.video.input import UnreadableError, VideoInput, open_input
 
@@ -106,10 +107,14 @@ class VideoReader:
             self._stack = stack.pop_all()
         return self
 
-    def frames(self, choice: FrameChoice = ALL) -> Iterator[VideoFrame]:
+    def frames(self, choice: FrameChoice = ALL, layout: FrameLayout = IMAGES) -> Iterator[VideoFrame]:  # noqa: ARG002
         """Yield the chosen frames in order of presentation.
 
         The other frames are decoded too, which makes ``index`` exact in every container, but not converted to RGB.
+
+        Args:
+            choice: which frames.
+            layout: what a decoder process gives of each frame; in this process it is the image.
         """
         size = (self.info.width, self.info.height)
         for one in choice(self._counted()):
