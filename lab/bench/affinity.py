@@ -16,7 +16,7 @@ from torch import Tensor
 
 from colocam.losses import CoLocLoss, CRFLoss
 from colocam.losses.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
-from colocam.losses.affinity.reference import gaussian_sum
+from colocam.losses.affinity.engine import gaussian_sum
 from colocam.utils.extras import install_extra
 from lab import measuring as timing
 from lab.measuring import SIGMA, SIGMA_XY, Kind, Step, conditions, keep, make_frames

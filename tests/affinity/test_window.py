@@ -5,7 +5,7 @@ import torch
 
 from colocam.losses import CRFLoss
 from colocam.losses.affinity import bilateral_product, dense_bilateral_product, engine
-from colocam.losses.affinity.reference import window_product
+from colocam.losses.affinity.engine import window_product
 
 
 def frames(height, width, seed=0):

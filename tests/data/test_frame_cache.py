@@ -211,14 +211,15 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_half_made(tmp_path, make_v
 
 def test_a_request_to_stop_ends_the_decoding_and_keeps_what_was_finished(tmp_path, make_video, monkeypatch):
     clips = [clip_of(make_video(tmp_path / f"{i}.mp4", 6)) for i in range(4)]
-    calls = iter([False, True])
+    looks = iter([False] * 8)  # one each frame, so that it is asked for in the second file
 
-    def stop_at_the_second_look(what):
-        if next(calls, True):
+    def stop_at_the_ninth_look(what):
+        if next(looks, True):
             raise InterruptedRunError(f"stopped in {what}")
 
-    monkeypatch.setattr("colocam.data.frame_cache.raise_if_stopped", stop_at_the_second_look)
+    monkeypatch.setattr("colocam.data.frame_cache.raise_if_stopped", stop_at_the_ninth_look)
     with pytest.raises(InterruptedRunError, match="stopped in decoding"):
         cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".npy", ".rgb"]
     monkeypatch.undo()
     assert len(cache_frames(clips, tmp_path / "cache", size=16)) == 4

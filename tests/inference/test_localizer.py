@@ -26,7 +26,7 @@ from colocam.inference.passes import Passes
 from colocam.maps.postprocess import postprocess
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
-from colocam.temporal.presence import APPEAR, LIMIT, VANISH
+from colocam.temporal.presence import FIRST, LIMIT
 from colocam.types import VideoFrame
 from colocam.video.fence import decode, probe
 from one_pass import one_pass
@@ -66,7 +66,7 @@ def test_it_says_what_the_network_says(trained, video):
         slope, offset = card["presence"]
         sure = np.sort((255 * heat).astype(int).flatten())[-(SIDE**2 // 100) :].mean() / 255
         against = np.exp(-np.clip(slope * float(peaks.max()) + offset, -LIMIT, LIMIT)) + (1 - sure) / sure
-        assert one.presence == pytest.approx(expit(-np.log(against) + np.log(APPEAR / VANISH)), abs=2e-3)
+        assert one.presence == pytest.approx(expit(-np.log(against) + np.log(FIRST / (1 - FIRST))), abs=2e-3)
         assert one.probability == pytest.approx(float(probabilities.max()), abs=1e-5)
         assert one.shot_probability is None
         np.testing.assert_allclose(one.heatmap, heat, atol=1e-5)

@@ -18,7 +18,7 @@ from colocam.inference.fold import fold_batch_norms
 from colocam.inference.network import OutputShape, PostProcessing
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.remote import RemoteNetwork, ServedWorker
-from colocam.inference.torch_network import TorchNetwork
+from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.models import Classifier, LocalizerNet, foreground
 from one_pass import ids_of, one_pass
 
@@ -317,3 +317,9 @@ def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(tiny)
     assert np.ptp(expected, axis=0).min() > 0.01  # crops differ
     for i in (0, 7, 19):
         np.testing.assert_array_equal(passes.classify_crops(images[i : i + 1], boxes[i : i + 1])[0], found[i])
+
+
+def test_a_pass_of_larger_frames_has_no_more_pixels():
+    cuda = torch.device("cuda")
+    assert [rows_of(cuda, size) for size in (96, 224, 448, 10_000)] == [64, 64, 32, 1]
+    assert [rows_of(CPU, size) for size in (96, 224, 320, 448)] == [32, 32, 15, 8]

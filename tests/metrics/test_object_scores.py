@@ -75,6 +75,17 @@ def test_ap50_is_that_of_coco(seed):
     assert average_precision_50(*frames) == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_ap50_of_classes_is_the_mean_of_those_that_have_boxes():
+    predicted, scores, true = some_frames(3)
+    classes = ["cow", "dog", "cat"] * 4
+    true[2::3] = [np.zeros((0, 4))] * 4  # no cat anywhere
+    found = detection_scores(predicted, scores, true, classes=classes)
+    own = [coco_ap50(predicted[start::3], scores[start::3], true[start::3]) for start in (0, 1)]
+    assert found.class_ap50 == pytest.approx(np.mean(own), abs=1e-9)
+    assert found.ap50 == detection_scores(predicted, scores, true).ap50
+    assert detection_scores(predicted, scores, true).class_ap50 is None
+
+
 def test_recall_and_precision_count_every_frame_or_those_with_several():
     box, other = [0, 0, 9, 9], [20, 20, 29, 29]
     true = [np.array([box]), np.array([box, other]), np.zeros((0, 4))]

@@ -150,3 +150,10 @@ def test_a_stored_model_reads_the_class_as_before(make, frames, config, tmp_path
     assert loaded.card == card
     for one, two in zip(net(frames), loaded.net(frames), strict=True):
         torch.testing.assert_close(one, two, rtol=2e-2, atol=2e-2)  # kernels are stored in float16
+
+
+def test_means_of_pixels_are_exact_whatever_the_weights_are_held_in(make, frames):
+    classifier = make(size=SIZE)
+    classifier.head.bfloat16()  # as on a GPU
+    expected = frames.double().unflatten(3, (SIZE, 3)).unflatten(2, (SIZE, 3)).mean((3, 5))
+    torch.testing.assert_close(classifier.class_frames(frames).double(), expected, rtol=0, atol=1e-4)

@@ -7,7 +7,17 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from colocam.temporal.presence import APPEAR, LIMIT, SHARE, VANISH, Calibration, Presence, calibrate, with_foreground
+from colocam.temporal.presence import (
+    APPEAR,
+    FIRST,
+    LIMIT,
+    SHARE,
+    VANISH,
+    Calibration,
+    Presence,
+    calibrate,
+    with_foreground,
+)
 
 PLAIN = Calibration(1.0, 0.0)
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
@@ -16,11 +26,10 @@ triples = st.lists(st.tuples(st.floats(-6, 6), st.floats(-6, 6), st.floats(-6, 6
 
 def enumerated(evidence, frame):
     """P(there in ``frame``) of the hidden Markov model, as a sum over all sequences of states."""
-    start = APPEAR / (APPEAR + VANISH)
     change = {(1, 1): 1 - VANISH, (1, 0): VANISH, (0, 1): APPEAR, (0, 0): 1 - APPEAR}
     weights = [0.0, 0.0]
     for states in product((0, 1), repeat=len(evidence)):
-        weight = start if states[0] else 1 - start
+        weight = FIRST if states[0] else 1 - FIRST
         for before, after in pairwise(states):
             weight *= change[before, after]
         weight *= np.exp(sum(e for e, there in zip(evidence, states, strict=True) if there))

@@ -12,8 +12,10 @@ from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels import Correction
+from colocam.run import open_run
 from colocam.temporal.presence import Calibration
 from colocam.training.learning import decoder as learn_decoder
+from colocam.training.learning import lesson as learn_models
 from colocam.training.learning.card import (
     GRID,
     PRESENCE_PRIOR,
@@ -24,6 +26,7 @@ from colocam.training.learning.card import (
 )
 from colocam.training.learning.decoder import box_seeds, dense_labels
 from colocam.training.learning.frames import History, _is_key, held_out_videos
+from colocam.training.learning.lesson import some_frames
 from colocam.training.seeds import seed_noise
 from colocam.types import Box
 
@@ -201,3 +204,17 @@ def test_a_frame_of_several_objects_is_sure_where_none_is_interpolated(own, sure
         for kind, key in own
     ]
     assert _is_key(said) == sure
+
+
+def test_few_frames_of_many_clips_get_own_labels(trained, monkeypatch):
+    clips = {clip.clip.name: clip for clip in open_run(trained).clips("train")}
+    every = some_frames(list(clips.values()), seed=1)
+    names = [clip.clip.name for clip in every]
+    assert set(names) == clips.keys()
+    assert names != [clip.clip.name for clip in some_frames(list(clips.values()), seed=2)]
+    few = some_frames(list(clips.values()), seed=1, most=len(every[0]) + 1)
+    assert [clip.clip.name for clip in few] == names[:2]
+    monkeypatch.setattr(learn_models, "OWN_OF_A_CLIP", 2)
+    for short in some_frames(list(clips.values()), seed=0):
+        assert len(short) == 2 < len(clips[short.clip.name])
+        assert np.array_equal(short.frames, clips[short.clip.name].frames[:2])

@@ -1,7 +1,7 @@
 """The largest connected region of a mask and its bounding box, for pixel seeds, on the device of the mask.
 
 On a GPU the region is found by union-find kernels, so that the gradient-free part of a training step never waits for
-the host and can be recorded as a CUDA graph; ``colocam bench train`` compares this with OpenCV in host memory.
+the host and can be recorded as a CUDA graph.
 """
 
 from importlib.util import find_spec
@@ -20,11 +20,6 @@ def largest_blob(mask: Tensor) -> Tensor:
     """Keep the largest 4-connected region of each (B, H, W) bool mask; of equal ones, the first in reading order."""
     if mask.is_cuda and find_spec("triton") is not None:
         return _largest_on_gpu(mask)
-    return largest_blob_by_opencv(mask)
-
-
-def largest_blob_by_opencv(mask: Tensor) -> Tensor:
-    """:func:`largest_blob` in host memory, which makes the host wait for a GPU."""
     return torch.from_numpy(np.stack([_largest_on_cpu(one) for one in mask.cpu().numpy()])).to(mask.device)
 
 

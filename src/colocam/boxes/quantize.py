@@ -1,5 +1,6 @@
 """Maps as 8-bit levels, and thresholds that follow from the levels alone; arrays need no torch."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
@@ -16,7 +17,6 @@ Maps: TypeAlias = "Tensor | Array"
 """(B, H, W): floats in 0–1, or uint8 levels taken as they are."""
 UNDECIDED = 0.5
 """τ where all maps are constant, so that no threshold follows from them."""
-Counts = npt.NDArray[np.int64]
 
 
 @overload
@@ -85,25 +85,16 @@ def otsu_levels(maps: "Tensor") -> "tuple[Tensor, Tensor]":
     return torch.where(candidates, level, 256.0).amin(1).long(), defined
 
 
-def tags_only_threshold(maps: Levels) -> float:
-    """τ = mean of many maps (N, H, W), each relative to its maximum: foreground is above the average.
+def tags_only_threshold(maps: Iterable[Levels]) -> float:
+    """τ = mean of many maps (H, W), each relative to its maximum: foreground is above the average.
 
     Otsu's threshold, which the seeds use, is too high for boxes: it excludes the weak parts of an object
     (docs/method/tags-only.md).
     """
-    return threshold_of_levels(sum((relative_levels(one) for one in maps), np.zeros(256, np.int64)))
-
-
-def relative_levels(level: Levels) -> Counts:
-    """(256,) pixels at each level of one map (H, W), scaled so that its maximum becomes 255; zeros stay zeros."""
-    highest = max(int(level.max(initial=0)), 1)
-    counts: Counts = np.zeros(256, np.int64)
-    np.add.at(counts, np.minimum(255 * np.arange(256) // highest, 255), np.bincount(level.reshape(-1), minlength=256))
-    return counts
-
-
-def threshold_of_levels(counts: Counts) -> float:
-    """``tags_only_threshold`` from a histogram (256,) of levels relative to the maximum of each map."""
+    counts: npt.NDArray[np.int64] = np.zeros(256, np.int64)
+    for level in maps:
+        relative = np.minimum(255 * np.arange(256) // max(int(level.max(initial=0)), 1), 255)
+        np.add.at(counts, relative, np.bincount(level.reshape(-1), minlength=256))
     if (counts > 0).sum() < 2:
         return UNDECIDED
     return float(counts @ np.arange(256)) / float(counts.sum()) / 255

@@ -10,7 +10,7 @@ import shutil
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -32,8 +32,6 @@ from colocam.video.input import UnreadableError, VideoInput
 ROW = np.dtype([("index", np.int64), ("pts", np.float64), ("width", np.int32), ("height", np.int32)])
 RESERVE = 64 * 2**20
 """Bytes of disk that the cache leaves free."""
-SECONDS_BETWEEN_LOOKS = 0.5
-"""Longest delay before a request to stop is noticed while a long file is decoded."""
 
 Files = list[dict[str, Clip]]
 """For each file, the clips cut from it, by their keys; the file is decoded once for all of them."""
@@ -177,14 +175,10 @@ def _decode_all(job: _Job, files: Files, *, done: int) -> dict[str, str]:
     total = done + sum(len(clips) for clips in files)
     with progress("decoding", total, unit="clips", done=done) as advance, ThreadPoolExecutor(job.workers) as executor:
         futures = {executor.submit(_decode_file, job, clips): clips for clips in files}
-        pending = set(futures)
         try:
-            while pending:
-                finished, pending = wait(pending, timeout=SECONDS_BETWEEN_LOOKS, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    warnings |= future.result()
-                    advance(len(futures[future]))
-                raise_if_stopped("decoding")
+            for future in as_completed(futures):
+                warnings |= future.result()
+                advance(len(futures[future]))
         except BaseException:
             job.stop.set()
             executor.shutdown(cancel_futures=True)
@@ -200,6 +194,7 @@ def _decode_file(job: _Job, clips: dict[str, Clip]) -> dict[str, str]:
         }
         try:
             for frame in clip_frames(_whole([*clips.values()]), threads=max(1, cores() // job.workers)):
+                raise_if_stopped("decoding")
                 if job.stop.is_set():
                     return {}
                 for key, clip in clips.items():

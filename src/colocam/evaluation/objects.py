@@ -37,7 +37,7 @@ def evaluate_objects(localizer: Localizer, clips: Sequence[Clip], truth: Truth, 
     has several true boxes or the objects have names. Only labelled frames count.
 
     Args:
-        localizer: of any tag; with and without ``instances``.
+        localizer: the model with its options; tag and ``instances`` are set here.
         clips: the shots.
         truth: their boxes.
         path: the .npz file of the worst frames for the report; removed where there is none.
@@ -93,6 +93,7 @@ def _several(
     predicted: list[Float64Array] = []
     scores: list[Float64Array] = []
     boxes: list[Float64Array] = []
+    classes: list[str] = []
     shots = []
     examples: list[Example] = []
     for clip in clips:
@@ -103,6 +104,7 @@ def _several(
             predicted.append(_corners([one.box for one in found if one.box]))
             scores.append(np.array([one.score for one in found], np.float64))
             boxes.append(_corners(true))
+            classes.append(clip.tag)
             tracks[every[0].frame] = [(one.track, one.box) for one in found if one.track is not None and one.box]
             hits = int(matches(predicted[-1:], boxes[-1:])[1, 0])
             wrong = len(found) + len(true) - 2 * hits
@@ -120,8 +122,8 @@ def _several(
         advance(note=clip.name)
     followed = any(any(found.values()) for _, found in shots)  # without smoothing there are no tracks
     result = ObjectScores(
-        every_frame=detection_scores(predicted, scores, boxes),
-        several=detection_scores(predicted, scores, boxes, several=True),
+        every_frame=detection_scores(predicted, scores, boxes, classes=classes),
+        several=detection_scores(predicted, scores, boxes, several=True, classes=classes),
         tracks=track_scores(shots) if followed else None,
     )
     return result, worst(examples)

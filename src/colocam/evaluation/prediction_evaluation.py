@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from colocam.boxes import boxes_at_levels
 from colocam.boxes.iou import iou
-from colocam.boxes.quantize import checked_levels, relative_levels, threshold_of_levels
+from colocam.boxes.quantize import checked_levels, tags_only_threshold
 from colocam.errors import ArgumentError, ColocamError
 from colocam.evaluation.metrics import (
     Frames,
@@ -154,7 +154,7 @@ def _maps(
     held_out = [frame for frame in labelled.frames("val") if frame.key in files]
     # Without maps of validation videos, those of the evaluated videos choose the threshold; that needs no box either.
     unlabelled = _files_of(labelled, files, "val") or _files_of(labelled, files, data.split)
-    tags_only = _tags_only_threshold(unlabelled)
+    tags_only = tags_only_threshold(checked_levels(read_map(path)[None])[0] for path in unlabelled)
     grid = np.append(PUBLISHED_THRESHOLDS, tags_only)
     validation = None
     if held_out:
@@ -206,13 +206,6 @@ def _pixels(values: Map | None, mask: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     height, width = mask.shape
     resized = np.asarray(cv2.resize(scores, (width, height), interpolation=cv2.INTER_LINEAR), np.float64)
     return pixel_histograms(np.clip(resized, 0, 1)[None], mask[None])
-
-
-def _tags_only_threshold(paths: Sequence[Path]) -> float:
-    counts = np.zeros(256, np.int64)
-    for path in paths:
-        counts += relative_levels(checked_levels(read_map(path)[None])[0])
-    return threshold_of_levels(counts)
 
 
 def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:

@@ -161,7 +161,7 @@ def object_rows(found: Sequence[ObjectScores]) -> list[tuple[str, list[str]]]:
     first, rows = found[0], []
     for part, title in (("every_frame", "all boxes"), ("several", "frames with several boxes")):
         if (of_first := getattr(first, part)) is not None:
-            names = {"AP50": "ap50", "recall": "recall", "precision": "precision"}
+            names = {"AP50": "ap50", "mean of classes": "class_ap50", "recall": "recall", "precision": "precision"}
             cells = [mean(name, part, score) for name, score in names.items()]
             rows.append((f"{title}: {of_first.boxes} in {of_first.frames} frames", cells))
     if (seen := first.presence) is not None:

@@ -54,7 +54,7 @@ MOST_CROPS = 32
 """Masks of a frame whose class is read, the best ones; the others are no objects."""
 CONTAINED = 0.7
 """Share of the smaller of two masks that they may have in common; otherwise only the better one is kept."""
-LEAST_SCORE = 0.04
+LEAST_SCORE = 0.02
 """Of an object; the best one of a frame is always kept."""
 
 

@@ -25,8 +25,10 @@ import numpy.typing as npt
 
 from colocam.types import Float64Array
 
-APPEAR, VANISH = 0.15, 0.05
+APPEAR, VANISH = 0.12, 0.08
 """Transition probabilities of the object from one frame to the next: absent → present, present → absent."""
+FIRST = 0.75
+"""Probability of the object in the first frame of a shot, before anything is seen."""
 SHARE = 0.5
 """Share of a frame's evidence that is independent of its neighbours."""
 LIMIT = 12.0
@@ -157,7 +159,7 @@ class Presence:
         total = peaks.astype(np.float64)
         evidence = self.share * with_foreground(self.calibration.evidence(total), foreground)
         if self._last is None or cut:
-            before = np.full(len(evidence), log(APPEAR / VANISH))  # stationary distribution
+            before = np.full(len(evidence), log(FIRST / (1 - FIRST)))
         else:
             before, total = _next(self._last.odds), total + self._last.total
         self._last = _Frame(evidence, evidence + before, total, cut)

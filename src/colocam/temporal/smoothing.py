@@ -44,7 +44,7 @@ TRACKS_SHARPNESS = 2.0
 """Exponent of the weight of a neighbour's box there: its IoU with the frame's own box, since the map has them all."""
 FLICKER = 1 / 4
 """Least share of the neighbouring frames of the shot that contain a track; the best box of a frame is exempt."""
-FAINT_REGION, FAINT_MASK = 0.4, 0.15
+FAINT_REGION, FAINT_MASK = 0.4, 0.1
 """Least score of a track, relative to the best one around it; masks that stand out too little were left out before."""
 Shots = dict[int, int]
 """Frame index of each cut → number of the tracks that began before it."""

@@ -5,7 +5,7 @@ import importlib.metadata
 import pytest
 import torch
 
-from colocam.losses.affinity.reference import gaussian_sum
+from colocam.losses.affinity.engine import gaussian_sum
 from lab import measuring as timing
 from lab.bench import affinity
 from lab.bench import affinity as rivals

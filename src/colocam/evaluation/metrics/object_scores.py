@@ -16,6 +16,7 @@ from colocam.boxes.candidates import instance_boxes
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.iou import Numbers, best_pairs, iou
 from colocam.boxes.quantize import checked_levels
+from colocam.evaluation.metrics.dense_scores import mean_or_none
 from colocam.evaluation.metrics.hits import RIGHT, V2_OVERLAPS, average_precision, by_overlap
 from colocam.types import Float64Array, Levels
 
@@ -138,6 +139,8 @@ class DetectionScores:
         ap50: average precision at an IoU of 0.5, as COCO defines it; None without true boxes.
         recall: share of the true boxes that are found, each by a box of its own; None without true boxes.
         precision: share of the predicted boxes that find one; None without predicted boxes.
+        class_ap50: mean over classes of their average precision, where the classes are given; scores of different
+            classes are not compared.
     """
 
     frames: int
@@ -145,6 +148,7 @@ class DetectionScores:
     ap50: float | None = None
     recall: float | None = None
     precision: float | None = None
+    class_ap50: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +245,12 @@ def detection_scores(
     true: Sequence[Numbers],
     *,
     several: bool = False,
+    classes: Sequence[str] = (),
 ) -> DetectionScores | None:
-    """Scores of all boxes; with ``several``, only of frames with several true boxes, and None without such a frame."""
+    """Scores of all boxes; with ``several``, only of frames with several true boxes, and None without such a frame.
+
+    ``classes`` has that of each frame, or nothing.
+    """
     chosen = [i for i, boxes in enumerate(true) if not several or len(boxes) >= SEVERAL]
     if not chosen:
         return None
@@ -251,12 +259,19 @@ def detection_scores(
     if not boxes:
         return DetectionScores(len(chosen), 0, precision=0.0 if any(map(len, found)) else None)
     counted = instance_scores(found, there)
+    of_classes = []
+    for one in sorted(set(classes)):
+        own = [i for i in chosen if classes[i] == one]
+        if any(len(true[i]) for i in own):
+            frames = [predicted[i] for i in own], [scores[i] for i in own], [true[i] for i in own]
+            of_classes.append(average_precision_50(*frames))
     return DetectionScores(
         frames=len(chosen),
         boxes=boxes,
         ap50=average_precision_50(found, values, there),
         recall=counted.recall["0.5"],
         precision=counted.precision["0.5"] if counted.precision else None,
+        class_ap50=mean_or_none(of_classes),
     )
 
 

@@ -5,8 +5,8 @@
 >>> rgb = torch.randint(0, 256, (50_000, 3))
 >>> degree = color_product(rgb, torch.ones(50_000, 1), sigma=15.0)   # Σ_j exp(-|c_i - c_j|² / 2σ²), (50000, 1)
 
-``engine`` has the products and chooses the implementation: ``cuda`` (Triton) or ``cpu`` (C). ``reference`` is the exact
-product in float64.
+``engine`` has the products and chooses the implementation: ``cuda`` (Triton) or ``cpu`` (C). Those named ``dense`` are
+exact, in float64.
 """
 
 from typing import TYPE_CHECKING
@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING
 from colocam.utils.extras import lazy_names
 
 if TYPE_CHECKING:
-    from colocam.losses.affinity.engine import bilateral_product, color_product
-    from colocam.losses.affinity.reference import dense_bilateral_product, dense_color_product
+    from colocam.losses.affinity.engine import (
+        bilateral_product,
+        color_product,
+        dense_bilateral_product,
+        dense_color_product,
+    )
 
 __all__ = ["bilateral_product", "color_product", "dense_bilateral_product", "dense_color_product"]
 
 __getattr__, __dir__ = lazy_names(  # these import torch, which the colour mean of an ONNX model's maps does not need
-    __name__,
-    {
-        "bilateral_product": "colocam.losses.affinity.engine",
-        "color_product": "colocam.losses.affinity.engine",
-        "dense_bilateral_product": "colocam.losses.affinity.reference",
-        "dense_color_product": "colocam.losses.affinity.reference",
-    },
+    __name__, dict.fromkeys(__all__, "colocam.losses.affinity.engine")
 )
