@@ -486,7 +486,7 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
     before = signal.getsignal(signal.SIGINT)
     whole = VideoReader.frames
 
-    def frames(reader, choice):
+    def frames(reader, choice, _layout):
         for frame in whole(reader, choice):
             if frame.index == 7 and reader.source.format == "lavfi":
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)

@@ -155,10 +155,10 @@ def test_who_writes_the_same_results_waits_and_then_keeps_them(trained, film, tm
     out, ready, go = tmp_path / "out", threading.Event(), threading.Event()
     whole = FencedReader.frames
 
-    def slow(reader, choice):
+    def slow(reader, *asked):
         ready.set()
         go.wait()
-        yield from whole(reader, choice)
+        yield from whole(reader, *asked)
 
     monkeypatch.setattr(FencedReader, "frames", slow)
     first = threading.Thread(target=lambda: list(localize_videos(trained, [film], out)))

@@ -8,7 +8,7 @@ import torch
 from colocam.cams import extract
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
-from colocam.serve.corrected import corrected_rows
+from colocam.serve.exchange import corrected_rows
 from colocam.serve.marks import objects_of
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout

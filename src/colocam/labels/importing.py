@@ -30,13 +30,13 @@ from colocam.labels.labelled_videos import (
     named,
     read_videos,
 )
-from colocam.labels.table import BEYOND, Integers
+from colocam.labels.table import BEYOND, Integers, frame_indices
 from colocam.labels.table_files import tables_of
 from colocam.types import Box, Float64Array
 from colocam.utils.child_processes import ChildProcess, Parent
 from colocam.utils.extensions import load_extensions, unknown
 from colocam.utils.locks import temporary_folder
-from colocam.utils.tables import read_rows
+from colocam.utils.tables import read_cells
 from colocam.video.decoder_child import limit_memory
 
 MOST_FRAMES = 1 << 20
@@ -133,11 +133,10 @@ def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict
     if str(checked) == "all":
         return {video.name: "all" for video in known}
     frames: defaultdict[str, set[int]] = defaultdict(set)
-    for row in read_rows(Path(checked), required=("video", "frame")):
-        if not row["frame"].isdecimal():
-            raise ColocamError(f"{row.where}: frame {row['frame']!r} is not a frame index from 0")
-        for video in named((row["video"],), known):
-            frames[video.name].add(int(row["frame"]))
+    cells = read_cells(Path(checked), required=("video", "frame"))
+    for name, frame in zip(cells.text("video"), frame_indices(cells).tolist(), strict=True):
+        for video in named((name,), known):
+            frames[video.name].add(frame)
     return dict(frames)
 
 

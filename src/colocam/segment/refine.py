@@ -246,12 +246,17 @@ def map_prompts(levels: Levels, inside: npt.NDArray[np.int64]) -> Prompts:
     """
     height, width = levels.shape[1:]
     scales = (inside / (width, height))[:, None, None]  # (B, 1, 1, 2)
-    boxes = np.stack([largest_boxes(levels, threshold)[0] for threshold in THRESHOLDS], axis=1)
+    boxes = np.stack(parallel_map(_boxes, levels))
     corners = boxes.reshape(len(levels), -1, 2, 2) * scales
     peaks = (np.array(parallel_map(_peak, levels), np.float32)[:, None, None] + 0.5) * scales - 0.5
     points = np.concatenate([corners, np.concatenate([peaks, np.zeros_like(peaks)], axis=2)], axis=1)
     labels = np.array([(UPPER_LEFT, LOWER_RIGHT)] * len(THRESHOLDS) + [(POINT, PADDING)])
     return Prompts(points.astype(np.float32), np.tile(labels, (len(levels), 1, 1)))
+
+
+def _boxes(level: Levels) -> Float32Array:
+    """(T, 4) boxes of a map (h, w) at :data:`THRESHOLDS`."""
+    return np.concatenate([largest_boxes(level[None], threshold)[0] for threshold in THRESHOLDS])
 
 
 def _peak(level: Levels) -> Sequence[int]:

@@ -7,21 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 from fastapi import APIRouter, Body, Query, Request, Response
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
+from colocam.boxes.iou import iou
 from colocam.labels import Correction, Options, export, readable, writable, write_corrections
-from colocam.serve.corrected import corrected_rows, corrections_of, filled, most_moved, overlaps, write_corrected
+from colocam.serve.exchange import CORRECTIONS, corrected_rows, corrections_of, filled, imported_edit, write_corrected
 from colocam.serve.film_data import Film, FilmResults
 from colocam.serve.film_routes import ModelKey, OneFilm, Served, corners, model_of, receive
 from colocam.serve.guard import RefusalError
-from colocam.serve.label_import import CORRECTIONS, imported_edit
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Library
 from colocam.serve.marks import Change
+from colocam.types import Float64Array
 from colocam.utils.files import atomic_path
 from colocam.utils.locks import temporary_folder
 
@@ -33,6 +36,10 @@ NEED_IMAGES = frozenset({"label-studio-masks"})
 SHOWN = 24
 """Boxes that moved most, of all videos."""
 SHOWN_OF_FILM = 6
+SAME = 0.95
+"""Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
+APART = 12
+"""Frames between two that are shown of one video, so that not all show one moment."""
 CLIENT = r"^[0-9A-Za-z-]{8,64}$"
 KEY = "^[0-9a-f]{16}$"
 
@@ -245,6 +252,24 @@ def changes(library: Served, after: Annotated[str, Query(pattern=KEY)], before: 
     moved = [one for film, before, after in compared for one in _moved(film, before, after)]
     moved.sort(key=lambda one: one["overlap"])
     return {"films": len(films), "compared": len(compared), "moved": moved[:SHOWN]}
+
+
+def overlaps(before: FilmResults, after: FilmResults) -> Float64Array:
+    """(N,) IoU of the boxes of two models in each frame of a video; 1 where both find none."""
+    found = iou(before.rows.box, after.rows.box)
+    neither: npt.NDArray[np.bool_] = np.isnan(before.rows.box[:, 0]) & np.isnan(after.rows.box[:, 0])
+    return np.where(neither, 1.0, found)
+
+
+def most_moved(overlap: Float64Array, most: int) -> list[int]:
+    """Positions of the frames of a video whose boxes moved most, largest change first, apart from each other."""
+    chosen: list[int] = []
+    for position in np.argsort(overlap, kind="stable").tolist():
+        if overlap[position] >= SAME or len(chosen) == most:
+            break
+        if all(abs(position - one) >= APART for one in chosen):
+            chosen.append(position)
+    return chosen
 
 
 def _moved(film: Film, before: FilmResults, after: FilmResults) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse
 
-from colocam.serve.corrected import corrected_rows, others_left, rows_at
+from colocam.serve.exchange import corrected_rows, others_left, rows_at
 from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, Film, FilmIndex, FilmResults, outlines
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
