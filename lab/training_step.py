@@ -107,7 +107,15 @@ def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     timed = list(islice(coming, steps))
     seconds = take(timed)
     frames = sum(len(indices.clips) for _, indices in timed)
-    return {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
+    result = {"step_ms": 1e3 * seconds / steps, "frames_per_s": frames / seconds}
+    if device.type == "cuda":
+        # A profile adds time between the kernels, so the total time is of a run without one.
+        seconds = take(timed[:30])
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+            take(timed[:30])
+        kernels = sum(event.self_device_time_total for event in profile.key_averages())
+        result["gpu_busy_percent"] = float(100 * kernels / (1e6 * seconds))
+    return result
 
 
 def time_logistic(config: Config, device: torch.device) -> dict[str, Any]:

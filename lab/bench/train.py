@@ -72,8 +72,9 @@ def _case(name: str, config: Config, device: torch.device, steps: int) -> dict[s
 
 def _print_step(what: str, measured: dict[str, Any]) -> None:
     print(what)
-    for name in ("step_ms", "frames_per_s"):
-        print(f"{name:24} {measured[name]:.2f}", flush=True)
+    for name in ("step_ms", "frames_per_s", "gpu_busy_percent"):
+        if name in measured:
+            print(f"{name:24} {measured[name]:.2f}", flush=True)
 
 
 def _parts(task: Task, config: Config, classifier: Classifier, device: torch.device) -> dict[str, float]:

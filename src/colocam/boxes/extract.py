@@ -73,7 +73,8 @@ def contour_box(contour: Matrix, shape: tuple[int, ...]) -> Box:
 
 def largest_box(level: Levels, cut: int) -> Box | None:
     """Box of the largest contour of ``level > cut``; None without foreground."""
-    contours, areas, _ = find_contours(level, cut)
+    # Holes, and what lies in them, are never larger than the contour around them; noisy maps have thousands.
+    contours, areas, _ = find_contours(level, cut, cv2.RETR_EXTERNAL)
     return contour_box(contours[areas.index(max(areas))], level.shape) if contours else None
 
 
