@@ -266,17 +266,18 @@ def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidat
     # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
     kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
 
-    def best_of(*models: Model) -> Candidate:
-        trained = [lesson.look(model) for model in models]
-        trained += [with_card(lesson, one, per_class=kind) for one in trained for kind in kinds]
-        return max(trained, key=lambda one: lesson.agreement(one).iou)
+    def taught(model: Model, *, own: bool = False) -> Candidate:
+        new = lesson.look(with_decoder(lesson, model, how, own=own))
+        return max(
+            [new, *(with_card(lesson, new, per_class=kind) for kind in kinds)],
+            key=lambda one: lesson.agreement(one).iou,
+        )
 
-    new = with_decoder(lesson, before.model, how)
-    best = lesson.keep("decoder", before, best_of(new, half_way(before.model, new)))
+    best = lesson.keep("decoder", before, taught(before.model))
     config = lesson.run.config
     if how.replay and config.stage2(config.methods[0]).rounds > 1:
         # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
-        again = best_of(with_decoder(lesson, best.model, how, own=True))
+        again = taught(best.model, own=True)
         best = again if lesson.keep("own_labels", before, again) is again else best
     return best
 
@@ -324,13 +325,3 @@ def some_frames(clips: Sequence[CachedClip], seed: int, most: int = OWN_FRAMES) 
         chosen.append(replace(clips[at], rows=clips[at].rows[:OWN_OF_A_CLIP]))
         left -= len(chosen[-1])
     return chosen
-
-
-def half_way(old: Model, new: Model) -> Model:
-    """The model half way between two decoders: few corrections may lead too far."""
-    net, before = deepcopy(new.net), old.net.decoder.state_dict()
-    with torch.no_grad():
-        for name, value in net.decoder.state_dict().items():
-            if value.is_floating_point():
-                value.lerp_(before[name].to(value.device), 0.5)
-    return Model(net, new.card)
