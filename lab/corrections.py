@@ -8,7 +8,7 @@ Each line of the output is one cell: CorLoc under the four protocols, the seed o
 a class (null: all), parts. Cells that are there already are not computed again, so a stopped command continues.
 ``--part 0/12`` … ``--part 11/12`` are twelve processes that share the cells and the file.
 
-The parts are added one after another: threshold, + per class, + seeds, + projection, and all. ``few-shot`` is the
+The parts are added one after another: threshold, + seeds, + projection, and all. ``few-shot`` is the
 rival: a new decoder on the same boxes, all of them, without CAMs and other frames. ``quick`` is ``QuickLearner``.
 ``seconds`` is the time of ``colocam learn``, and for ``quick`` that of the last ten corrections.
 
@@ -51,7 +51,7 @@ from lab.study.figures import Lines, Series, draw
 from lab.study.tables import Entry, Measured, Table, markdown
 
 COUNTS = (2, 5, 10, 20, 50)
-ADDED = ("threshold", "per_class", "seeds", "projection")
+ADDED = ("threshold", "seeds", "projection")
 ALL, BEFORE, FEW_SHOT, QUICK = "all", "before", "few-shot", "quick"
 ORDERS = ("random", "learning", "errors")
 STEPS = 200
@@ -192,7 +192,7 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     task = learning_task(config, method, net, frames, [], steps, replay=False, complete=False, core=0.0)
     fit(task, folder / "few-shot", Journal(folder / "few-shot.jsonl"))
     seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
-    card = learnt_card(model.card, seen, frames, threshold=True, per_class=False, presence=False)
+    card = learnt_card(model.card, seen, frames, threshold=True, presence=False)
     return write_model(run, Model(net, card), frames, path, folder)
 
 

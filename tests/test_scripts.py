@@ -125,19 +125,19 @@ def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
     out = tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,errors"]
-    arguments += ["--parts", "before,quick,per_class,few-shot", "--few-shot-steps", "2"]
+    arguments += ["--parts", "before,quick,seeds,few-shot", "--few-shot-steps", "2"]
     for part in ("0/2", "1/2"):
         curves(*arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
     assert set(lines) == {
         ("random", 0, "before"),
         ("random", 10, "quick"),
-        ("random", 10, "per_class"),
-        ("errors", 10, "per_class"),
+        ("random", 10, "seeds"),
+        ("errors", 10, "seeds"),
         ("random", 10, "few-shot"),
         ("random", None, "few-shot"),
     }
-    assert lines["errors", 10, "per_class"]["used"] == 12  # all of three videos with four boxes each
+    assert lines["errors", 10, "seeds"]["used"] == 12  # all of three videos with four boxes each
     before = evaluate(run, collection.truth, cams=()).methods["colocam"]
     assert lines["random", 0, "before"]["corloc"] == pytest.approx(
         {name: result.average for name, result in before.items()}, abs=1e-3

@@ -131,15 +131,15 @@ class Dawdling:
 
 @pytest.fixture(scope="module")
 def many_videos(make_video, tmp_path_factory):
-    """100 videos of 2 to 9 frames."""
+    """200 videos of 2 to 9 frames."""
     folder, rng = tmp_path_factory.mktemp("many"), np.random.default_rng(0)
-    for number in range(100):
+    for number in range(200):
         frames = np.repeat(rng.integers(0, 256, (2 + number % 8, 3, 4, 3)).astype(np.uint8), 8, 1).repeat(8, 2)
         make_video(folder / f"{number}.mp4", frames)
     return folder
 
 
-def test_100_videos_around_one_network_have_the_rows_of_each_alone(many_videos, tmp_path):
+def test_200_videos_around_one_network_have_the_rows_of_each_alone(many_videos, tmp_path):
     model = Model(STORED / "model.onnx")
     _, card = open_network(model.run)
     localizer = Localizer(Dawdling(card), card)
@@ -154,7 +154,7 @@ def test_100_videos_around_one_network_have_the_rows_of_each_alone(many_videos, 
         pool.open([localizer], [], None, 8)
         many = done(pool, tmp_path / "many")
     alone = done(Here(Worker(Localizer(Dawdling(card), card))), tmp_path / "alone")
-    assert len(alone) == 100
+    assert len(alone) == 200
     assert many == alone
     assert len(set(alone.values())) > 95
 

@@ -61,7 +61,7 @@ def test_the_new_run_is_a_run(learnt, trained, corrections, collection, tmp_path
     assert file_digest(folder / "corrections" / "0001-mine.csv") == file_digest(corrections)
     assert told["from"]["model"] == file_digest(trained / "model.safetensors")
     names = [stage["name"] for stage in told["stages"]]
-    assert names == ["before", "threshold", "per_class", "presence", "decoder"]
+    assert names == ["before", "threshold", "presence", "decoder"]
     held = set(told["held_out"]["videos"])
     assert len(held) == 2  # of nine
     assert not held & set(told["learnt"]["videos"])
@@ -112,7 +112,7 @@ def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, 
         return model
 
     monkeypatch.setattr(module, "with_decoder", fainter)
-    learnt = learn(trained, [corrections], tmp_path / "new", learning_without("per_class", "presence"))
+    learnt = learn(trained, [corrections], tmp_path / "new", learning_without("presence"))
     run, model = open_run(trained), fainter()
     frames = corrected_frames(run, read_corrections(corrections), LeftOut())
     held = frames.held_out
@@ -133,7 +133,7 @@ def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_pat
     text = (folder / "config.yaml").read_text()
     assert "rounds: 1" in text
     (folder / "config.yaml").write_text(text.replace("rounds: 1", f"rounds: {rounds}"))
-    how = Learning(threshold=False, per_class=False, presence=False, steps=1)
+    how = Learning(threshold=False, presence=False, steps=1)
     learn(folder, [corrections], tmp_path / "new", how)
     steps = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
     assert len(steps) == rounds
@@ -302,7 +302,7 @@ def test_thresholds_at_once_agree_better_with_all_corrections(trained, correctio
     first = quick(read[:10])
     card = quick(read)
     assert card.threshold_from == first.threshold_from == "corrections"
-    assert len(card.class_thresholds) == len(card.tags)
+    assert card.class_thresholds is None
     assert card == QuickLearner(trained)(read)  # what was seen before changes nothing
     run = open_run(trained)
     frames = corrected_frames(run, read, LeftOut())
@@ -342,7 +342,7 @@ def test_presence_that_held_out_frames_do_not_measure_is_not_kept(trained, colle
     absent = [replace(one, kind="none", tag="", boxes=()) for one in boxes if one.video not in held]
     told = [one for one in boxes if one.video in held] + absent[::2] + boxes[-1:]
     told = list({(one.video, one.frame): one for one in told}.values())
-    how = Learning(threshold=False, per_class=False, head=False, seeds=False, projection=False)
+    how = Learning(threshold=False, head=False, seeds=False, projection=False)
     learnt = learn(trained, [write_corrections(tmp_path / "a.csv", told)], tmp_path / "a", how)
     assert np.isnan(learnt.stages[-1].agreement.presence_loss)
     assert learnt.kept == []

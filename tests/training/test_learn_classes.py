@@ -122,7 +122,7 @@ def test_a_new_class_that_makes_others_wrong_is_not_kept(trained, known, foxes, 
     tag_of = dict(zip(places, (run.catalogue.tags[one] for one in right), strict=True))
     said = [replace(one, kind="class", tag=tag_of[one.video, one.frame]) for one in known if one.boxes]
     file = write_corrections(tmp_path / "mine.csv", [*said, *foxes[:12]])
-    learnt = learn(trained, [file], tmp_path / "new", replace(HEAD_ALONE, per_class=False))
+    learnt = learn(trained, [file], tmp_path / "new", HEAD_ALONE)
     assert learnt.classes == ()
     assert any("new class fox: held-out frames of other classes" in line for line in learnt.lines())
     assert any("serve as labels only" in line for line in learnt.lines())

@@ -20,7 +20,7 @@ from colocam.training.learning.card import (
     GRID,
     PRESENCE_PRIOR,
     calibrate_presence,
-    choose_thresholds,
+    choose_threshold,
     presence_loss,
     right_at,
 )
@@ -54,23 +54,18 @@ def test_right_at_asks_the_chooser_of_the_model():
             assert between == pytest.approx(np.mean([overlap >= least for least in (0.3, 0.5, 0.7)]), abs=0.1)
 
 
-def test_thresholds_follow_boxes_as_far_as_there_are_some():
-    """Class 0 is right around 0.3, class 1 around 0.7, class 2 has no box; the model's own τ is 0.5."""
-    curve = {tag: np.exp(-((GRID - at) ** 2) / 0.01) for tag, at in ((0, 0.3), (1, 0.7))}
+def test_the_threshold_follows_boxes_as_far_as_there_are_some():
+    """Boxes are right around 0.3, and the model's own τ is 0.5; classes of few and of many boxes count the same."""
 
-    def choose(n):
-        classes = np.repeat([0, 1], n)
-        right = np.stack([curve[tag] for tag in classes])
-        return choose_thresholds(right, classes, np.ones(2 * n), 3, 0.5)
+    def choose(*boxes):
+        classes = np.repeat(np.arange(len(boxes)), [count for _, count in boxes])
+        right = np.stack([np.exp(-((GRID - boxes[tag][0]) ** 2) / 0.01) for tag in classes])
+        return choose_threshold(right, classes, np.ones(len(classes)), 0.5)
 
-    alone, each = choose_thresholds(np.zeros((0, len(GRID))), np.zeros(0, np.int64), np.zeros(0), 3, 0.5)
-    assert alone == pytest.approx(0.5)
-    assert each == (alone, alone, alone)
-    few, many = choose(1)[1], choose(200)[1]
-    assert abs(many[0] - 0.3) < 0.02
-    assert abs(many[1] - 0.7) < 0.02
-    assert many[2] == choose(200)[0]  # a class without boxes has the threshold of all
-    assert abs(few[0] - 0.3) >= abs(many[0] - 0.3)
+    few, many = choose((0.3, 1)), choose((0.3, 200))
+    assert abs(many - 0.3) < 0.02
+    assert abs(few - 0.5) < abs(many - 0.5)
+    assert choose((0.3, 200), (0.35, 1000)) == pytest.approx(0.325, abs=0.02)
 
 
 def test_presence_moves_with_labels_and_not_without():

@@ -11,7 +11,7 @@ from colocam.cli.shared_options import Command, Device
 from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
 
-PARTS = ("threshold", "per_class", "presence", "head", "seeds", "projection", "replay")
+PARTS = ("threshold", "presence", "head", "seeds", "projection", "replay")
 """What ``learn`` can leave out, repeated here because importing its module takes torch."""
 
 

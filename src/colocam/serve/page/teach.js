@@ -7,7 +7,7 @@ import { OTHER } from "./overlay.js";
 const EVERY = 10; // corrections from one lesson to the next
 const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt", WATCHED = "colocam-lesson";
 const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
-const STAGES = { classes: "new classes", head: "classes", threshold: "threshold", per_class: "thresholds by class", presence: "presence", decoder: "decoder" };
+const STAGES = { classes: "new classes", head: "classes", threshold: "threshold", presence: "presence", decoder: "decoder" };
 const BEFORE = "#6ea8fe";
 
 // Called after each correction that is saved: every ten of them, thresholds follow at once and a lesson begins.

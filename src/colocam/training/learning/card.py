@@ -37,8 +37,6 @@ PRIOR = 10.0
 """Boxes that the threshold of the model so far counts as."""
 WIDTH = 0.15
 """Standard deviation of a threshold around the one so far."""
-SHRINKAGE = 20.0
-"""Boxes that the curve of all classes counts as in the curve of one class."""
 PRESENCE_PRIOR = 0.2
 """Precision of the scale and the shift of the evidence around 1 and 0, in units of one frame's information."""
 
@@ -69,34 +67,22 @@ def _right_boxes(levels: Levels, boxes: list[Boxes], chooser: str, threshold: fl
     return right
 
 
-def choose_thresholds(
-    right: Float64Array, classes: npt.NDArray[np.int64], weights: Float64Array, count: int, start: float
-) -> tuple[float, tuple[float, ...]]:
-    """τ for all classes, and τ of each class.
+def choose_threshold(right: Float64Array, classes: npt.NDArray[np.int64], weights: Float64Array, start: float) -> float:
+    """τ, for all classes.
 
-    With c(τ) the weighted mean of ``right`` and n the sum of weights, τ maximises (n c(τ) + PRIOR · p(τ)) / (n + PRIOR)
-    with p(τ) = exp(−(τ − start)² / 2 WIDTH²). For one class, its c(τ) is shrunk to that of all classes in the same way.
+    With c(τ) the weighted mean of ``right``, mean over classes, and n the sum of weights, τ maximises
+    (n c(τ) + PRIOR · p(τ)) / (n + PRIOR) with p(τ) = exp(−(τ − start)² / 2 WIDTH²).
 
     Args:
         right: (N, T) of :func:`right_at`.
         classes: (N,) index of each frame's class.
         weights: (N,) of the frames.
-        count: K, number of classes.
         start: τ so far.
-
-    Returns:
-        τ for all, and (K,) τ of each class.
     """
     prior = np.exp(-((GRID - start) ** 2) / (2 * WIDTH**2))
-    sums = np.zeros((count, len(GRID)))
-    np.add.at(sums, classes, weights[:, None] * right)
-    mass = np.bincount(classes, weights, minlength=count)
-    curves = np.divide(sums, mass[:, None], out=np.zeros_like(sums), where=mass[:, None] > 0)
-    total = float(mass.sum())
-    everyone = curves[mass > 0].mean(axis=0) if total else prior
-    shrunk = (total * everyone + PRIOR * prior) / (total + PRIOR)
-    each = (mass[:, None] * curves + SHRINKAGE * shrunk) / (mass[:, None] + SHRINKAGE)
-    return _best(shrunk), tuple(_best(curve) for curve in each)
+    curves = [np.average(right[classes == one], axis=0, weights=weights[classes == one]) for one in np.unique(classes)]
+    total = float(weights.sum())
+    return _best((total * np.mean(curves, axis=0) + PRIOR * prior) / (total + PRIOR))
 
 
 def _best(curve: Float64Array) -> float:
@@ -205,17 +191,14 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     return Observation(levels, peaks_and_foreground[0], peaks_and_foreground[1], right)
 
 
-def learnt_card(
-    card: Card, seen: Observation, frames: CorrectedFrames, *, threshold: bool, per_class: bool, presence: bool
-) -> Card:
+def learnt_card(card: Card, seen: Observation, frames: CorrectedFrames, *, threshold: bool, presence: bool) -> Card:
     """The card with thresholds and presence that agree best with corrected frames; takes less than a second."""
     with_box, weights = frames.present, video_weights(frames)
     changes: dict[str, object] = {}
     if threshold and with_box.any():
         right, classes = seen.right[with_box], frames.classes[with_box]
-        chosen, each = choose_thresholds(right, classes, weights[with_box], len(card.tags), card.threshold)
-        each_class = each if per_class else None
-        changes = {"threshold": chosen, "threshold_from": "corrections", "class_thresholds": each_class}
+        chosen = choose_threshold(right, classes, weights[with_box], card.threshold)
+        changes = {"threshold": chosen, "threshold_from": "corrections", "class_thresholds": None}
     if presence:
         before = None if card.presence is None else Calibration(*card.presence)
         found = calibrate_presence(before, seen.peaks, seen.foreground, with_box, weights)
@@ -289,9 +272,7 @@ class QuickLearner:
     def __call__(self, corrections: Sequence[Correction]) -> Card:
         """The card that agrees best with all corrections so far; those that cannot be found are left out."""
         frames = corrected_frames(self.run, corrections, LeftOut())
-        return learnt_card(
-            self.model.card, self._observe(frames), frames, threshold=True, per_class=True, presence=True
-        )
+        return learnt_card(self.model.card, self._observe(frames), frames, threshold=True, presence=True)
 
     def _observe(self, frames: CorrectedFrames) -> Observation:
         """What the model finds, clip by clip: corrected frames of a clip may complete each other's maps by colour."""

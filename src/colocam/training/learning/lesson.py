@@ -1,6 +1,6 @@
 """Learn from corrections: a trained run and what people said about frames → a new run folder.
 
-The parts, in the order of their cost: the threshold, also of each class; presence; the head of the classifier, where
+The parts, in the order of their cost: the threshold; presence; the head of the classifier, where
 classes were corrected, with one more output for a class that the model does not know; the decoder. What does not agree
 better with the videos that are held out is not kept.
 """
@@ -54,7 +54,6 @@ class Learning:
 
     Attributes:
         threshold: choose τ by corrected boxes.
-        per_class: choose τ for each class, as far as it has boxes.
         presence: calibrate presence by frames with and without the object.
         head: refit the head that names the class, if classes were corrected, and add classes that it does not know.
         seeds: fine-tune the decoder with corrected boxes as seeds.
@@ -65,7 +64,6 @@ class Learning:
     """
 
     threshold: bool = True
-    per_class: bool = True
     presence: bool = True
     head: bool = True
     seeds: bool = True
@@ -252,8 +250,6 @@ def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Model:
         best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), loss=lesson.class_loss)
     if how.threshold:
         best = lesson.keep("threshold", best, with_card(lesson, best))
-    if how.threshold and how.per_class:
-        best = lesson.keep("per_class", best, with_card(lesson, best, per_class=True))
     if how.presence:
         best = lesson.keep("presence", best, with_card(lesson, best, threshold=False, presence=True), presence=True)
     if (how.seeds or how.projection) and how.steps > 0 and lesson.taught.present.any():
@@ -263,15 +259,12 @@ def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Model:
 
 def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidate:
     """The candidate with the decoder that corrections lead to, or ``before``, if none agrees as well."""
-    # The new maps may have another scale, so decoders are compared with thresholds of their own, too.
-    kinds = ([False, True] if how.per_class else [False]) if how.threshold else []
 
     def taught(model: Model, *, own: bool = False) -> Candidate:
+        """The candidate with a new decoder; its maps may have another scale, so it may have another threshold, too."""
         new = lesson.look(with_decoder(lesson, model, how, own=own))
-        return max(
-            [new, *(with_card(lesson, new, per_class=kind) for kind in kinds)],
-            key=lambda one: lesson.agreement(one).iou,
-        )
+        other = with_card(lesson, new) if how.threshold else new
+        return max(new, other, key=lambda one: lesson.agreement(one).iou)
 
     best = lesson.keep("decoder", before, taught(before.model))
     config = lesson.run.config
@@ -282,12 +275,10 @@ def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidat
     return best
 
 
-def with_card(
-    lesson: Lesson, one: Candidate, *, threshold: bool = True, per_class: bool = False, presence: bool = False
-) -> Candidate:
-    """The candidate with thresholds or presence that agree best with the corrections to learn from."""
+def with_card(lesson: Lesson, one: Candidate, *, threshold: bool = True, presence: bool = False) -> Candidate:
+    """The candidate with a threshold or presence that agrees best with the corrections to learn from."""
     seen, card = one.seen.part(~lesson.frames.held_out), one.model.card
-    new = learnt_card(card, seen, lesson.taught, threshold=threshold, per_class=per_class, presence=presence)
+    new = learnt_card(card, seen, lesson.taught, threshold=threshold, presence=presence)
     return Candidate(Model(one.model.net, new), one.seen)
 
 
