@@ -17,7 +17,7 @@ from colocam.report.run_review import review_run
 from colocam.training import train
 from colocam.utils.progress import say
 
-FIRST_LOOK = 4
+FIRST_LOOK = 3
 """Epochs of the classifier before its maps are worth a look."""
 
 
@@ -47,7 +47,7 @@ def run_demo(
 
     looks = {"classifier": min(FIRST_LOOK, config.classifier.epochs), "colocam": 1}
     say(
-        "2 of 4: train on the tags: a classifier (about 5 minutes; a first picture after 1), then the decoder that "
+        "2 of 4: train on the tags: a classifier (2 to 5 minutes; a first picture after 1 to 2), then the decoder that "
         f"finds boxes ({'two of them, 3 minutes each' if compare else '3 minutes'})"
     )
     train(world.manifest, run, config, frames=out / "frames", after_epoch=Glances(picture, run, world.truth, looks))
