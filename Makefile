@@ -22,7 +22,7 @@ demo: install  ## make tagged videos, train on the tags, show boxes, write demo/
 	$(BIN)/colocam demo --out demo
 
 # Compiled files are kept, whatever the shell says: each worker and each process of a test would compile all tests again.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
 test: install  ## run the tests
 	$(PYTEST)

@@ -55,6 +55,46 @@ TOGETHER = {
     "training/test_resume.py": "processes",
 }
 
+# The longest modules and folders first, so that no worker is left with one at the end. The first of all builds the
+# shared run and compiles for it; meanwhile the other worker runs the next three, which need neither.
+LONGEST = (
+    "cli/test_cli.py",
+    "test_triton_interpreter.py",
+    "models/test_backbones.py",
+    "models/test_networks.py",
+    "presets/",
+    "serve/",
+    "lab/study/test_studies.py",
+    "training/test_resume.py",
+    "training/test_processes.py",
+    "fuzz/",
+    "export/test_onnx_model.py",
+    "training/test_train.py",
+    "training/test_frozen_encoder.py",
+    "cams/clip/",
+    "lab/study/test_runner.py",
+    "affinity/test_accuracy.py",
+    "extension/",
+    "label/",
+    "video/test_fence.py",
+    "lab/test_demo.py",
+    "inference/",
+    "evaluation/",
+    "training/",
+    "lab/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the modules by how long they take."""
+    root = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(root).as_posix()
+        return next((i for i, start in enumerate(LONGEST) if path.startswith(start)), len(LONGEST))
+
+    items.sort(key=place)
+
 
 class ByModule(LoadScopeScheduling):
     """A worker takes a module, or modules that share something, at a time."""
