@@ -297,10 +297,11 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
             held = {}
         shot = [*past, waiting[0], *takewhile(lambda one: not one.observation.cut, islice(waiting, 1, None))]
         given = {}
+        best = max(one.observation.candidates.scores.max(initial=0.0) for one in shot) if instances else inf
         for track in sorted({track for one in shot for track in one.found}):
             seen = [one for one in shot if track in one.found]
             index = found[track][0] if track in found else NONE
-            if instances and _faint(track, index, seen, shot, observation):
+            if instances and _faint(track, index, seen, best, observation):
                 continue
             shown = not instances or index == 0 or len(seen) >= FLICKER * len(shot)
             if seen[0].time <= time <= seen[-1].time and (shown or not ahead):
@@ -326,9 +327,7 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
         yield from decide()
 
 
-def _faint(
-    track: int, index: int, seen: Sequence[Followed], shot: Sequence[Followed], observation: FrameObservation
-) -> bool:
+def _faint(track: int, index: int, seen: Sequence[Followed], best: float, observation: FrameObservation) -> bool:
     """Whether a track is no object: the mean of its score · √presence is far below the best score of the frames around.
 
     Frames without an object have boxes too, but their presence is low. The best box of a frame that seems to have an
@@ -338,12 +337,11 @@ def _faint(
         track: its number.
         index: of its box among the candidates of the frame that is decided.
         seen: frames around with the track, at least one.
-        shot: all frames around.
+        best: highest score of the frames around.
         observation: the frame that is decided.
     """
     if index == 0 and observation.presence >= ABSENT:
         return False
-    best = max(one.observation.candidates.scores.max(initial=0.0) for one in shot)
     own = [one.observation.candidates.scores[one.found[track][0]] * one.observation.presence**0.5 for one in seen]
     return bool(np.mean(own) < (FAINT_MASK if observation.masks else FAINT_REGION) * best)
 
