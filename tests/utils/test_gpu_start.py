@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import sys
+import threading
 
 import pytest
 
@@ -31,8 +32,23 @@ class Driver:
 def test_a_context_is_made_where_there_is_a_gpu(monkeypatch, failing, calls):
     driver = Driver(failing)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
-    assert gpu_start._make_context() is not bool(failing)
+    assert gpu_start._make_context(0) is not bool(failing)
     assert driver.calls == calls
+
+
+@pytest.mark.parametrize(("device", "index"), [(None, 0), ("cuda", 0), ("cuda:3", 3), ("cuda:x", 0)])
+def test_the_gpu_that_was_asked_for_is_started(monkeypatch, device, index):
+    asked, done = [], threading.Event()
+
+    def make(number):
+        asked.append(number)
+        done.set()
+        return False
+
+    monkeypatch.setattr(gpu_start, "_make_context", make)
+    gpu_start.start_gpu(device)
+    assert done.wait(60)
+    assert asked == [index]
 
 
 def test_without_a_driver_nothing_is_imported(monkeypatch):
@@ -41,7 +57,7 @@ def test_without_a_driver_nothing_is_imported(monkeypatch):
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
     monkeypatch.setitem(sys.modules, "triton", None)  # an import would fail
-    gpu_start._start()
+    gpu_start._start(0)
 
 
 def test_python_looks_for_garbage_again_after_an_import():

@@ -69,7 +69,7 @@ class Model:
     def load(self) -> list[Localizer]:
         """The model on the device, or, where none is named, on each GPU."""
         if self.device != "cpu" and not self._is_onnx:
-            start_gpu()
+            start_gpu(self.device)
         with without_collections():
             load_extensions(self.extensions)
             devices = self.devices if self.refine is None else self.devices[:1]

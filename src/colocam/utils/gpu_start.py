@@ -6,13 +6,19 @@ from importlib.util import find_spec
 from threading import Thread
 
 
-def start_gpu() -> None:
-    """Begin, in a thread, what torch and Triton will do or ask for later; without a GPU nothing happens."""
-    Thread(target=_start, name="start-gpu", daemon=True).start()
+def start_gpu(device: str | None) -> None:
+    """Begin, in a thread, what torch and Triton will do or ask for later; without that GPU nothing happens.
+
+    Args:
+        device: ``cuda`` or ``cuda:<index>``; None: the first GPU.
+    """
+    number = (device or "").partition(":")[2]
+    index = int(number) if number.isdecimal() else 0
+    Thread(target=_start, args=[index], name="start-gpu", daemon=True).start()
 
 
-def _start() -> None:
-    if _make_context() and find_spec("triton") is not None:
+def _start(index: int) -> None:
+    if _make_context(index) and find_spec("triton") is not None:
         # Triton reads and hashes its own 400 MB before it loads or compiles the first kernel of a process.
         with suppress(ImportError, OSError):
             from triton.runtime.cache import triton_key  # noqa: PLC0415 - no part of a light installation
@@ -20,8 +26,8 @@ def _start() -> None:
             triton_key()
 
 
-def _make_context() -> bool:
-    """Make the context of the first GPU, which torch will find; whether there is one."""
+def _make_context(index: int) -> bool:
+    """Make the context of a GPU, which torch will find; whether there is one."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
@@ -29,6 +35,6 @@ def _make_context() -> bool:
     device, context = ctypes.c_int(), ctypes.c_void_p()
     return bool(
         driver.cuInit(0) == 0
-        and driver.cuDeviceGet(ctypes.byref(device), 0) == 0
+        and driver.cuDeviceGet(ctypes.byref(device), index) == 0
         and driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
     )
