@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -23,6 +24,19 @@ def running(*arguments):
             child.kill()
 
 
+def own_port():
+    """A free port that nobody is given by chance: below those of the system, another one in every process of tests."""
+    for port in range(10_000 + os.getpid() % 20_000, 32_000):
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
+
+
 def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, make_video, tmp_path):
     make_video(tmp_path / "films" / "kite" / "film.mp4", 12)
     model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
@@ -33,7 +47,7 @@ def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, ma
         "response",
         lambda one: said.append(one.request.post_data_json["client"]) if one.request.method == "POST" else None,
     )
-    with running(*arguments) as server:
+    with running(*arguments, "--port", own_port()) as server:
         page.goto(server.address)
         page.locator(".film a").click()
         page.wait_for_selector(".number[data-frame]")
@@ -48,7 +62,7 @@ def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, ma
         page.locator("#saved.bad").wait_for()
     before = list(said)
     assert before
-    with running(*arguments) as server:
+    with running(*arguments) as server:  # at the port of the last start, where the page waits for it
         page.locator("#saved.good").wait_for()
         assert page.evaluate("window.colocam.saving.waiting.length") == 0
         assert page.url.startswith(server.address.partition("?")[0])

@@ -50,6 +50,18 @@ def test_answers_do_not_wait_for_an_acknowledgement():
         assert asyncio.run(option(listening)) != 0
 
 
+def test_a_port_that_is_taken_since_the_last_start_is_said(capsys):
+    """A page that is still open waits for the server there."""
+    with _listen("127.0.0.1", 0, 0) as other:
+        last = other.getsockname()[1]
+        with _listen("127.0.0.1", None, last) as listening:
+            assert listening.getsockname()[1] != last
+        assert f"port {last} of the last start is taken" in capsys.readouterr().err
+        with pytest.raises(ColocamError, match=f"cannot listen at 127.0.0.1:{last}.*--port"):
+            _listen("127.0.0.1", last, 0)
+        assert capsys.readouterr().err == ""
+
+
 def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
     films = {name: tmp_path / f"{name}.mp4" for name in ("train", "val", "test", "shot")}
     clips = []

@@ -264,6 +264,8 @@ def _listen(host: str, port: int | None, last: int) -> socket.socket:
         except OSError as error:
             listening.close()
             problem = error
+            if choice == last:
+                say(f"warning: port {last} of the last start is taken: a page that is still open there cannot save")
             continue
         listening.listen(BACKLOG)
         return listening
