@@ -96,6 +96,18 @@ def test_images_give_the_same_as_their_film(run, collection, index, tmp_path):
     assert [row.true_jitter for row in images.rows] == [row.true_jitter for row in whole.rows]
 
 
+def test_an_onnx_file_gives_what_its_run_gives(onnx_file, trained, index, tmp_path, colocam):
+    """The results lie beside the file, which has no folder of its own."""
+    model = Path(shutil.copy(onnx_file, tmp_path / "pets.onnx"))
+    outcome = colocam("evaluate", model, "--dense", index, "--split", "test")
+    assert outcome.code == 0, outcome.err
+    found = read_dense(tmp_path / "pets-evaluation" / "dense.json")
+    run = shutil.copytree(trained, tmp_path / "run")
+    wanted = evaluate_dense(run, index, split="test", device="cpu")
+    assert found.over_frames.with_tag.corloc == wanted.over_frames.with_tag.corloc
+    assert found.over_frames.with_tag.mean_iou == pytest.approx(wanted.over_frames.with_tag.mean_iou, abs=0.01)
+
+
 def test_without_a_split_all_shots_outside_train(run, index):
     result = evaluate_dense(run, index / "manifest.csv", device="cpu", smooth="none")
     assert [row.name for row in result.shots] == [
@@ -179,8 +191,6 @@ def test_a_damaged_result_is_refused(run, index, colocam):
     assert "dense.json is not valid JSON" in colocam("report", run).error
     (run / "dense.json").write_text('{"format": 1}', encoding="utf-8")
     assert "evaluate the run again" in colocam("report", run).error
-    with pytest.raises(ColocamError, match="is a file: give a run folder"):
-        evaluate_dense(run / "config.yaml", index)
     for options in ({"tag": "cat"}, {"instances": True}):
         with pytest.raises(ColocamError, match="neither tag nor instances"):
             evaluate_dense(run, index, **options)

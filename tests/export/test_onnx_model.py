@@ -1,6 +1,7 @@
 """A run as an ONNX file: what it computes and holds, and one line where it cannot be made."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -181,6 +182,48 @@ def test_weights_that_one_file_cannot_hold(trained, tmp_path, monkeypatch):
     monkeypatch.setattr(onnx_model, "MOST_BYTES", 1000)
     with pytest.raises(ColocamError, match="exceed the 2 GiB that an ONNX file can hold: use the run folder"):
         export_onnx(trained, tmp_path / "model.onnx")
+
+
+@pytest.mark.usefixtures("written_before")
+def test_a_decoder_of_8_bits_gives_nearly_the_same_maps(
+    colocam, onnx_file, trained, collection, square_video, tmp_path
+):
+    out = tmp_path / "int8.onnx"
+    outcome = colocam("export-model", trained, "-o", out, "--int8", collection.videos)
+    assert outcome.code == 0, outcome.err
+    frames = np.stack(square_video("cat", 5, 3, (SIDE, SIDE))[0])
+    plain, small = (
+        onnxruntime.InferenceSession(model).run(["logits", "peaks", "maps"], {"frames": frames})
+        for model in (onnx_file, out)
+    )
+    np.testing.assert_allclose(small[0], plain[0], rtol=0, atol=1e-5)  # the classifier is left as it is
+    np.testing.assert_allclose(small[1], plain[1], rtol=0, atol=1e-5)
+    difference = np.abs(small[2] - plain[2])
+    assert difference.max() > 1e-5
+    assert difference.mean() < 0.1 * plain[2].std()
+    made = onnx.load(out)
+    kernels = {tensor.name: tensor.data_type for tensor in made.graph.initializer if len(tensor.dims) == 4}
+    decoder = {kind for name, kind in kernels.items() if ".decoder.unet." in name}
+    assert decoder == {onnx.TensorProto.INT8}
+    assert {kind for name, kind in kernels.items() if ".encoder." in name} == {onnx.TensorProto.FLOAT}
+
+
+@pytest.mark.usefixtures("written_before")
+def test_a_decoder_of_8_bits_that_differs_is_not_written(colocam, trained, collection, tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_model, "INT8_TOLERANCE", 1e-9)
+    out = tmp_path / "int8.onnx"
+    told = colocam("export-model", trained, "-o", out, "--int8", collection.videos).error
+    assert re.fullmatch(r"error: maps of 8 bits differ by \S+ on average: export without --int8", told)
+    assert not out.exists()
+
+
+@pytest.mark.usefixtures("written_before")
+def test_ranges_need_videos(colocam, trained, tmp_path):
+    (tmp_path / "empty").mkdir()
+    told = colocam("export-model", trained, "-o", tmp_path / "int8.onnx", "--int8", tmp_path / "empty").error
+    assert "no video in it" in told
+    told = colocam("export-model", trained, "-o", tmp_path / "int8.onnx", "--int8", tmp_path / "none.mp4").error
+    assert "none.mp4" in told
 
 
 @pytest.mark.usefixtures("written_before")

@@ -79,6 +79,12 @@ def export_model(
     out: Annotated[Path, Option("--out", "-o", help="File to write; it ends in .onnx.")],
     *,
     half: Annotated[bool, Option("--half", help="Store weights in 16 bits: half of the size, the same speed.")] = False,
+    int8: Annotated[
+        Path | None,
+        Option(
+            metavar="VIDEOS", help="Compute maps in 8 bits, nearly twice as fast, in ranges measured on these videos."
+        ),
+    ] = None,
 ) -> None:
     """Write the trained model of a run as one ONNX file, which needs no torch."""
     try:
@@ -86,7 +92,7 @@ def export_model(
     except ModuleNotFoundError as error:
         raise not_installed(error, "export-model", "onnx") from error
 
-    say(f"wrote {export_onnx(run, out, half=half)}; now: colocam localize {out} VIDEO -o OUT")
+    say(f"wrote {export_onnx(run, out, half=half, int8=int8)}; now: colocam localize {out} VIDEO -o OUT")
 
 
 def import_(

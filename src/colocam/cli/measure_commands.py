@@ -31,7 +31,9 @@ CLONE = Path(__file__).resolve().parents[3]
 
 @with_options("smooth", "color_mean", "focus", "motion", "chooser", "refine", "device")
 def evaluate(
-    runs: Annotated[list[Path], Argument(help="Run folders; for several, the mean ± std is printed.")],
+    runs: Annotated[
+        list[Path], Argument(help="Run folders, with --dense also ONNX files; for several, the mean ± std is printed.")
+    ],
     boxes: Boxes = None,
     dense: Annotated[
         Path | None, Option(help="Whole shots with true boxes: a table of frames with boxes, or an index folder.")

@@ -70,10 +70,11 @@ def evaluate_dense(
     Each shot is processed without its tag and with it; where the truth has empty frames, several boxes a frame or names
     of objects, :func:`colocam.evaluation.objects.evaluate_objects` measures them too. Shots whose tag the model does
     not know are left out. Writes ``dense.json``, ``dense.npz`` and ``dense-objects.npz`` (frames for the report) into
-    the run folder; with ``refine`` their names begin with ``dense-refined``.
+    the run folder, or into ``NAME-evaluation`` beside ``NAME.onnx``; with ``refine`` their names begin with
+    ``dense-refined``.
 
     Args:
-        run: run folder.
+        run: run folder, or an ONNX file.
         manifest: a table of frames with one row per box, as :func:`colocam.data.truth.index_of_table` reads it; or a
             folder with ``manifest.csv`` and ``truth.csv``, as ``colocam index`` writes it.
         split: which shots; None for all shots with true boxes but those of the split train.
@@ -87,8 +88,7 @@ def evaluate_dense(
     asked = make_options(**options)
     if asked.tag is not None or asked.instances:
         raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
-    if run.is_file():
-        raise ColocamError(f"{run} is a file: give a run folder, because the result is written into it")
+    folder = run.with_name(f"{run.stem}-evaluation") if run.is_file() else run
     localizer = Localizer.load(run, device, refine=refine, **options)
     card, segmenter = localizer.card, localizer.segmenter
     clips, truth = read_shots(Path(manifest), split)
@@ -112,7 +112,7 @@ def evaluate_dense(
             measured.append(_measure(localizer, localizer.with_options(tag=clip.tag), clip, truth))
             advance(note=clip.name)
     name = PLAIN if segmenter is None else REFINED
-    objects = evaluate_objects(localizer, known, truth, run / f"{name}-{OBJECTS}.npz")
+    objects = evaluate_objects(localizer, known, truth, folder / f"{name}-{OBJECTS}.npz")
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
         manifest=str(manifest),
@@ -131,8 +131,8 @@ def evaluate_dense(
         refined=None if segmenter is None else segmenter.name,
         objects=objects,
     )
-    write_json(run / f"{name}.json", result.to_json())
-    save_examples(run / f"{name}.npz", worst([shot.example for shot in measured if shot.example is not None]))
+    write_json(folder / f"{name}.json", result.to_json())
+    save_examples(folder / f"{name}.npz", worst([shot.example for shot in measured if shot.example is not None]))
     return result
 
 
