@@ -26,16 +26,16 @@ OUTPUTS = ("logits", "probabilities", "maps", "peaks", "activations", "threshold
 activation maps (B, K), LayerCAMs of the classes (B, K, h', w'), τ as a scalar."""
 CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
-ROWS = 16
-"""Frames of one pass."""
+PIXELS, ROWS = 2 * 256**2, 16
+"""Of one pass at most. onnxruntime takes as long for a frame however many there are, and a short video fills one up."""
 
 
 class OnnxNetwork:
     """The graph of an ONNX file, run on the CPU; see :class:`colocam.inference.network.Network`."""
 
-    def __init__(self, session: "onnxruntime.InferenceSession") -> None:
+    def __init__(self, session: "onnxruntime.InferenceSession", size: int) -> None:
         self.session = session
-        self.rows = ROWS
+        self.rows = max(1, min(ROWS, PIXELS // size**2))
         self.on_gpu = False
 
     def submit(self, images: Sequence[Levels], ids: Ids, /) -> "Future[NetworkOutput]":
@@ -75,7 +75,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
         raise ColocamError(f"{path} is not a model of colocam (it holds no model card): {again}")
     card = parse_card(text, str(path), again)
     _check(session, card, path, again)
-    return OnnxNetwork(session), card
+    return OnnxNetwork(session, card.size), card
 
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:
