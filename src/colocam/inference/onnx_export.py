@@ -100,11 +100,15 @@ def _examples(videos: Path, size: int) -> Levels:
     chosen = [jobs[at].source for at in evenly(len(jobs), EXAMPLES)]
     each, examples = -(-EXAMPLES // len(chosen)), []
     for source in chosen:
+        seen, step = [], 1
         with open_video(source) as video:
-            frames = islice(video.frames(FrameChoice()), EVERY * each)
-            seen = np.stack([_resized(frame.image, size) for frame in frames])
-        examples.append(seen[evenly(len(seen), each)])
-    return np.concatenate(examples)
+            for at, frame in enumerate(islice(video.frames(FrameChoice()), EVERY * each)):
+                if at % step == 0:
+                    seen.append(_resized(frame.image, size))
+                if len(seen) > 2 * each:  # a long video need not be held whole
+                    seen, step = seen[::2], 2 * step
+        examples += [seen[at] for at in evenly(len(seen), each)]
+    return np.stack(examples)
 
 
 def _resized(image: Image, size: int) -> Image:
