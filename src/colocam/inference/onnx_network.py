@@ -27,15 +27,16 @@ activation maps (B, K), LayerCAMs of the classes (B, K, h', w'), τ as a scalar.
 CARD = "colocam.card"
 """Key of the model card among the file's metadata."""
 PIXELS, ROWS = 2 * 256**2, 16
-"""Of one pass at most. onnxruntime takes as long for a frame however many there are, and a short video fills one up."""
+"""Pixels of one pass for each of its threads, and frames of one pass, at most. More frames make onnxruntime no faster,
+and the last pass of a video costs as much as a full one."""
 
 
 class OnnxNetwork:
     """The graph of an ONNX file, run on the CPU; see :class:`colocam.inference.network.Network`."""
 
-    def __init__(self, session: "onnxruntime.InferenceSession", size: int) -> None:
+    def __init__(self, session: "onnxruntime.InferenceSession", size: int, share: int) -> None:
         self.session = session
-        self.rows = max(1, min(ROWS, PIXELS // size**2))
+        self.rows = max(1, min(ROWS, share * PIXELS // size**2))
         self.on_gpu = False
 
     def submit(self, images: Sequence[Levels], ids: Ids, /) -> "Future[NetworkOutput]":
@@ -69,13 +70,14 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
         raise ArgumentError("device", f"{device}: {path} runs on the CPU only: use cpu, or give the run folder")
     if not stored(path).is_file():
         raise ColocamError(f"no model at {path}: {again}")
-    session = open_session(path, str(path), again, -(-threads() // SIDE_BY_SIDE))
+    share = -(-threads() // SIDE_BY_SIDE)
+    session = open_session(path, str(path), again, share)
     text = session.get_modelmeta().custom_metadata_map.get(CARD)
     if text is None:
         raise ColocamError(f"{path} is not a model of colocam (it holds no model card): {again}")
     card = parse_card(text, str(path), again)
     _check(session, card, path, again)
-    return OnnxNetwork(session, card.size), card
+    return OnnxNetwork(session, card.size, share), card
 
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:
