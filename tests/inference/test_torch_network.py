@@ -319,7 +319,10 @@ def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(tiny)
         np.testing.assert_array_equal(passes.classify_crops(images[i : i + 1], boxes[i : i + 1])[0], found[i])
 
 
-def test_a_pass_of_larger_frames_has_no_more_pixels():
+def test_a_pass_of_larger_frames_has_no_more_pixels(monkeypatch):
     cuda = torch.device("cuda")
     assert [rows_of(cuda, size) for size in (96, 224, 448, 10_000)] == [64, 64, 32, 1]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 16)
     assert [rows_of(CPU, size) for size in (96, 224, 320, 448)] == [32, 32, 15, 8]
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert [rows_of(CPU, size) for size in (96, 224, 320, 448, 2000)] == [32, 8, 3, 2, 1]
