@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(wildcard src/colocam/native/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: install  ## make tagged videos, train on the tags, show boxes, write demo/run-0/report/index.html (5 to 11 minutes)
+demo: install  ## make tagged videos, train on the tags, show boxes, write demo/run-0/report/index.html (5 to 10 minutes)
 	$(BIN)/colocam demo --out demo
 
 # Compiled files are kept, whatever the shell says: each worker and each process of a test would compile all tests again.
