@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
+from colocam.inference.stages import read_passes
 from colocam.inference.videos import find_jobs
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
-from colocam.types import Image, Levels
+from colocam.types import Levels
 from colocam.utils.extras import not_installed
 from colocam.utils.files import atomic_path, refuse_replacing
 from colocam.video.fence import open_video
 from colocam.video.frame_choice import FrameChoice, evenly
-from colocam.video.frame_ring import resize_into
 
 if TYPE_CHECKING:
     import onnx
@@ -43,7 +43,7 @@ INT8_TOLERANCE = 0.02
 EXAMPLES = 256
 """Frames that the ranges are measured on; with 64 the maps differ by half as much again."""
 EVERY = 8
-"""Frames of a long video from one of them to the next."""
+"""Distance of such frames in a video at most: a long one is not read to its end."""
 
 
 class Graph(nn.Module):
@@ -95,26 +95,17 @@ def export_onnx(run: str | Path, out: str | Path, *, half: bool = False, int8: s
 
 
 def _examples(videos: Path, size: int) -> Levels:
-    """Frames (N, S, S, 3) of at most :data:`EXAMPLES` videos, as many of each, from its beginning."""
+    """Frames (N, S, S, 3), at least four of a video if it has them: many begin without an object."""
     jobs = find_jobs([videos], videos)
-    chosen = [jobs[at].source for at in evenly(len(jobs), EXAMPLES)]
+    chosen = [jobs[at].source for at in evenly(len(jobs), EXAMPLES // 4)]
     each, examples = -(-EXAMPLES // len(chosen)), []
     for source in chosen:
-        seen, step = [], 1
         with open_video(source) as video:
-            for at, frame in enumerate(islice(video.frames(FrameChoice()), EVERY * each)):
-                if at % step == 0:
-                    seen.append(_resized(frame.image, size))
-                if len(seen) > 2 * each:  # a long video need not be held whole
-                    seen, step = seen[::2], 2 * step
-        examples += [seen[at] for at in evenly(len(seen), each)]
-    return np.stack(examples)
-
-
-def _resized(image: Image, size: int) -> Image:
-    resized = np.empty((size, size, 3), np.uint8)
-    resize_into(image, resized)
-    return resized
+            every = min(max(video.estimate() // each, 1), EVERY)
+            frames = islice(video.frames(FrameChoice(every=every)), each)
+            passes = read_passes(frames, size, each, None, histograms=False, images=False)
+            examples += [one.images[one.new] for one in passes]
+    return np.concatenate(examples)
 
 
 def _in_8_bits(proto: "onnx.ModelProto", examples: Levels) -> "onnx.ModelProto":
@@ -136,6 +127,7 @@ def _in_8_bits(proto: "onnx.ModelProto", examples: Levels) -> "onnx.ModelProto":
     rectified = [node for node in proto.graph.node if node.op_type == "Relu" and made.intersection(node.input)]
     with TemporaryDirectory(prefix="colocam-") as scratch:
         target = Path(scratch, "int8.onnx")
+        before = logging.root.manager.disable
         logging.disable(logging.WARNING)  # advice to join batch norms, which PyTorch's exporter did
         try:
             q.quantize_static(
@@ -150,7 +142,7 @@ def _in_8_bits(proto: "onnx.ModelProto", examples: Levels) -> "onnx.ModelProto":
                 weight_type=q.QuantType.QInt8,
             )
         finally:
-            logging.disable(logging.NOTSET)
+            logging.disable(before)
         return onnx.load(target)
 
 
