@@ -167,6 +167,7 @@ def test_wrong_types_and_impossible_values_are_refused(override, key, value):
         ("methods=[colocan]", "did you mean 'colocam'?"),
         ("methods=[fcam, fcam]", "methods must be distinct"),
         ("frames.crop=1000", "frames.crop (1000) must not exceed frames.resize (108)"),
+        ("frames.map_size=20", "frames.map_size (20) must divide frames.crop (96)"),
         ("localizer.seeds.dilation=4", "seeds.dilation must be odd, not 4"),
     ],
 )
