@@ -479,6 +479,9 @@ def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, c
     assert [float(row["pts"]) for row in rows_of(table)] == pytest.approx([frame.pts for frame in decode(film)])
     assert json.loads((tmp_path / "out" / "stdin.video.json").read_text(encoding="utf-8"))["frames"] == 9
     assert len(list(decode(tmp_path / "out" / "stdin.mp4"))) == 9
+    pipe_in(b"nothing of that kind" * 99)
+    wrong = colocam("localize", trained, "-", "-o", tmp_path / "none").error
+    assert wrong.startswith("error: cannot read the standard input: not a whole video file (")
 
 
 def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypatch, capsys):
