@@ -108,6 +108,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByModule:
     return ByModule(config, log)
 
 
+BROWSER = ("Chromium is not installed", "Playwright is not installed")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Say in the last line that tests of the page were skipped: among hundreds of dots nobody sees it."""
+    result = yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")  # a worker has none
+    skipped = reporter.stats.get("skipped", []) if reporter else []
+    if count := sum(str(report.longrepr[2]).endswith(BROWSER) for report in skipped):
+        reporter.write_line(
+            f"tests of the page skipped: {count}; to run them: apt install chromium, pip install playwright"
+        )
+    return result
+
+
 @contextmanager
 def untraced() -> Iterator[None]:
     """Pause coverage: it makes PyTorch's exporter twice as slow."""
