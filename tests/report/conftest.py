@@ -1,6 +1,7 @@
 """A plausible run folder, fabricated: what training and evaluation leave behind."""
 
 import json
+import shutil
 from pathlib import Path
 
 import cv2
@@ -11,6 +12,7 @@ from colocam.evaluation.cases import case_meta, write_cases
 from colocam.types import Clip
 from counting import inclusive_iou
 
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 TAGS = ["bicycle", "kite", "кошка", "<script>alert(1)</script>", "a$b_c tag"]
 PROTOCOLS = ("oracle-per-class", "oracle-global", "validation", "tags-only")
 LEVELS = {"layercam": 52.0, "fcam": 58.0, "tcam": 63.0, "colocam": 74.0}
@@ -27,34 +29,10 @@ def fabricate(folder: Path, methods=("layercam", "fcam", "colocam"), per_group=3
             {"colocam": "0.1.0", "python": "3.12.3", "device": {"name": "cpu", "threads": 2}, "argv": ["a", "b"]}
         )
     )
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in metrics_lines(methods, random)))
+    shutil.copy(STORED / "metrics.jsonl", folder)
     (folder / "evaluation.json").write_text(json.dumps(evaluation(methods, random)))
     write_examples(folder / "cases.npz", methods, per_group, side, random)
     return folder
-
-
-def metrics_lines(methods, random):
-    for phase in ("classifier", *(method for method in methods if method != "layercam")):
-        for step in range(1, 241):
-            progress = step / 240
-            line = {
-                "phase": phase,
-                "event": "train",
-                "epoch": step // 40,
-                "step": step,
-                "lr": 0.01 * 0.9 ** (step // 80),
-            }
-            line["loss"] = 0.2 + 1.5 * np.exp(-4 * progress) + 0.08 * random.standard_normal()
-            if phase != "classifier":
-                line |= {"seeds": 0.7 * line["loss"], "crf": 1e-4 * (2 - progress), "size": -0.05 - 0.01 * progress}
-            if phase == "colocam":
-                line["coloc"] = -0.3 * progress + 0.02 * random.standard_normal()
-            yield line
-            if step % 40 == 0:
-                val = {"phase": phase, "event": "val", "epoch": step // 40, "step": step, "loss": line["loss"] + 0.2}
-                key = "accuracy" if phase == "classifier" else "criterion"
-                val[key] = 0.4 + 0.5 * progress
-                yield val if phase == "classifier" else val | {"threshold": 0.4, "corloc": 40 + 30 * progress}
 
 
 def evaluation(methods, random):
@@ -124,3 +102,16 @@ def make_run(tmp_path):
 @pytest.fixture
 def run(make_run) -> Path:
     return make_run()
+
+
+@pytest.fixture
+def add_review():
+    """``add_review(run, (clip, frame), …)`` stores doubtful frames."""
+
+    def add(run, *frames):
+        told = {"tag": "<i>", "doubt": 0.876, "reason": "a & b", "predicted": "x", "probability": 0.5}
+        meta = [{**told, "clip": clip, "frame": frame} for clip, frame in frames]
+        image, boxes = np.zeros((len(frames), 20, 20, 3), np.uint8), np.full((len(frames), 4), np.nan, np.float32)
+        np.savez(run / "review.npz", images=image, heatmaps=image[..., 0], boxes=boxes, meta=np.array(json.dumps(meta)))
+
+    return add

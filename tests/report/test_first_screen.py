@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from colocam.evaluation.metrics import CorLoc
@@ -15,17 +14,6 @@ from colocam.report.page import confusion_table, pictures, render, sentence, ser
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 CONFUSION = {"bus": {"bus": 7, "cat": 3}, "cat": {"cat": 5}, "<i>owl": {"bus": 1, "<i>owl": 8}}
-
-
-def add_review(run, *clips):
-    """Store doubtful frames of these clips."""
-    meta = [
-        {"clip": clip, "tag": "bus", "frame": 4, "doubt": 0.9, "reason": "r", "predicted": "bus", "probability": 0.5}
-        for clip in clips
-    ]
-    image = np.zeros((len(clips), 20, 20, 3), np.uint8)
-    boxes = np.full((len(clips), 4), np.nan, np.float32)
-    np.savez(run / "review.npz", images=image, heatmaps=image[..., 0], boxes=boxes, meta=np.array(json.dumps(meta)))
 
 
 def add_confusion(run, counts=CONFUSION):
@@ -105,7 +93,7 @@ def test_a_run_without_confusions_or_model_has_neither_table_nor_next_step(run):
     assert f"colocam evaluate {run} --boxes TABLE" in render(run)
 
 
-def test_frames_to_check_say_how_to_open_them(make_run, tmp_path, monkeypatch):
+def test_frames_to_check_say_how_to_open_them(make_run, add_review, tmp_path, monkeypatch):
     run = make_run("my run")
     shutil.copy(STORED / "data.json", run)
     (run / "model.json").write_text("{}")
@@ -118,7 +106,7 @@ def test_frames_to_check_say_how_to_open_them(make_run, tmp_path, monkeypatch):
             if clip["name"] == name:
                 clip["path"] = str(folder / f"{name}.mp4")
     (run / "data.json").write_text(json.dumps(data))
-    add_review(run, "cat/test-0", "cat/test-0", "bus/test-0", "gone/video")
+    add_review(run, ("cat/test-0", 4), ("cat/test-0", 9), ("bus/test-0", 4), ("gone/video", 4))
     monkeypatch.chdir(tmp_path)
     line = "colocam serve 'my run' 'some videos/cat/test-0.mp4' 'some videos/bus/test-0.mp4'"
     assert serve_command(Path("my run"), gallery(run / "review.npz")) == line
@@ -130,10 +118,10 @@ def test_frames_to_check_say_how_to_open_them(make_run, tmp_path, monkeypatch):
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
 @pytest.mark.parametrize("width", [390, 1024, 1440])
-def test_nothing_is_wider_than_the_screen(run, tmp_path, width):
+def test_nothing_is_wider_than_the_screen(run, add_review, tmp_path, width):
     names = [f"a class {k}" for k in range(10)]
     add_confusion(run, {name: dict.fromkeys(names, 12) for name in names})
-    add_review(run, "a/" + "very-long-name-" * 8)
+    add_review(run, ("a/" + "very-long-name-" * 8, 4))
     # The policy of the page forbids scripts: the page is measured inside a frame of this width.
     (tmp_path / "page.html").write_text(render(run), encoding="utf-8")
     (tmp_path / "frame.html").write_text(

@@ -25,15 +25,6 @@ def pictures(groups):
     return [picture for group in groups for case in group.cases for picture in case.images]
 
 
-def test_groups_come_in_order_with_every_method_side_by_side(finished):
-    groups = gallery(finished / "cases.npz")
-    assert [group.name for group in groups] == ["best", "typical", "worst", "empty"]
-    for group in groups:
-        assert len(group.cases) == 3
-        for case in group.cases:
-            assert [picture.title for picture in case.images] == ["Frame", "LayerCAM", "F-CAM", "CoLo-CAM"]
-
-
 def test_pictures_decode_and_show_boxes_at_their_places(finished):
     arrays = np.load(finished / "cases.npz")
     case = gallery(finished / "cases.npz")[0].cases[0]
@@ -50,22 +41,24 @@ def test_pictures_decode_and_show_boxes_at_their_places(finished):
         assert near(edge[1], PREDICTED)
 
 
-def test_verdicts_state_the_overlap(finished):
+def test_groups_come_in_order_with_every_method_side_by_side_and_its_verdict(finished):
     arrays = np.load(finished / "cases.npz")
     groups = gallery(finished / "cases.npz")
-    i = 0
-    for group in groups:
-        for case in group.cases:
-            for method, picture in zip(("layercam", "fcam", "colocam"), case.images[1:], strict=True):
-                overlap = arrays[f"iou__{method}"][i]
-                if group.name == "empty":
-                    assert picture.right is (method == "colocam")
-                    assert picture.verdict == ("no box, correct" if method == "colocam" else "false box")
-                else:
-                    assert picture.verdict == f"IoU {overlap:.2f}"
-                    assert picture.right == (overlap >= 0.5)
-                assert picture.verdict in picture.alt
-            i += 1
+    assert [(group.name, len(group.cases)) for group in groups] == [
+        (name, 3) for name in ("best", "typical", "worst", "empty")
+    ]
+    cases = [(group.name, case) for group in groups for case in group.cases]
+    for at, (name, case) in enumerate(cases):
+        assert [picture.title for picture in case.images] == ["Frame", "LayerCAM", "F-CAM", "CoLo-CAM"]
+        for method, picture in zip(("layercam", "fcam", "colocam"), case.images[1:], strict=True):
+            overlap = arrays[f"iou__{method}"][at]
+            if name == "empty":
+                assert picture.right is (method == "colocam")
+                assert picture.verdict == ("no box, correct" if method == "colocam" else "false box")
+            else:
+                assert picture.verdict == f"IoU {overlap:.2f}"
+                assert picture.right == (overlap >= 0.5)
+            assert picture.verdict in picture.alt
 
 
 def rewrite(path, **changes):

@@ -1,11 +1,9 @@
-import base64
 import json
 import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -114,30 +112,21 @@ def test_headline_states_the_main_numbers(finished, page):
     assert "Classification accuracy 87.5% 80.1–93.0" in text
 
 
-def test_a_loss_is_shown_as_a_loss(run):
-    path = run / "evaluation.json"
-    evaluation = json.loads(path.read_text())
-    methods = evaluation["methods"]
-    methods["colocam"]["tags-only"]["average"] = methods["layercam"]["tags-only"]["average"] - 3.2
-    path.write_text(json.dumps(evaluation))
-    assert "Gain over LayerCAM −3.2" in squeeze(Page(render(run)).text["top"])
-
-
 def test_tables_hold_every_number(finished, page):
     evaluation = json.loads((finished / "evaluation.json").read_text())
     results, classes = squeeze(page.text["results"]), squeeze(page.text["classes"])
-    for method in ("layercam", "fcam", "colocam"):
-        for protocol, cell in evaluation["methods"][method].items():
+    for cells in evaluation["methods"].values():
+        for protocol, cell in cells.items():
             assert protocol in results
-            assert (
-                f"{cell['average']:.1f} {cell['interval'][0]:.1f}–{cell['interval'][1]:.1f} {cell['frames']:.1f}"
-                in results
-            )
-            assert f"{cell['top1']['average']:.1f}" in results
-            for tag in evaluation["classification"]["classes"]:
-                assert f"{cell['classes'][tag]:.1f}" in classes
-    for value in evaluation["classification"]["classes"].values():
-        assert f"{value:.1f}" in classes
+            numbers = f"{cell['average']:.1f} {cell['interval'][0]:.1f}–{cell['interval'][1]:.1f} {cell['frames']:.1f}"
+            assert f"{numbers} {cell['top1']['average']:.1f}" in results
+    assert {"0.43", "0.30–0.30"} <= set(results.split())  # thresholds
+    for protocol in evaluation["methods"]["colocam"]:
+        for tag, accuracy in evaluation["classification"]["classes"].items():
+            values = [cells[protocol]["classes"][tag] for cells in evaluation["methods"].values()]
+            shown = " ".join(f"{value:.1f}" for value in values)
+            gain = f"{values[-1] - values[0]:+.1f}".replace("-", "−")
+            assert f"{tag} {shown} {gain} {accuracy:.1f}" in classes
 
 
 def test_hostile_tags_are_text(html, page):
@@ -149,14 +138,10 @@ def test_hostile_tags_are_text(html, page):
     assert "кошка" in page.text["classes"]
 
 
-def test_pictures_decode_and_are_described(page):
+def test_pictures_are_described(page):
     images = page.all("img")
     assert len(images) == 12 * 4 + 3
-    for attrs in images:
-        assert len(attrs["alt"]) > 10
-        kind, data = attrs["src"].split(",")
-        assert kind == "data:image/jpeg;base64"
-        assert cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR).shape == (240, 240, 3)
+    assert all(len(attrs["alt"]) > 10 for attrs in images)
     for attrs in page.all("svg"):
         assert attrs["role"] == "img"
         assert len(attrs["aria-label"]) > 10
@@ -193,16 +178,13 @@ def test_partial_runs(run, removed, sections):
     assert ("has not been evaluated" in squeeze(page.text["top"])) == ("evaluation.json" in removed)
 
 
-def test_frames_with_several_objects_and_doubtful_ones(run):
+def test_frames_with_several_objects_and_doubtful_ones(run, add_review):
     evaluation = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
     shares = {"0.3": 81.0, "0.5": 61.0, "0.7": 26.0, "mean": 56.0}
     ways = {"tags-only": {"recall": shares, "precision": shares}, "one box": {"recall": shares, "precision": None}}
     evaluation["instances"] = {"frames": 7, "boxes": 19, "methods": {"colocam": ways, "layercam": ways}}
     (run / "evaluation.json").write_text(json.dumps(evaluation), encoding="utf-8")
-    told = {"clip": "<b>/v", "tag": "<i>", "frame": 4, "doubt": 0.876, "reason": "a & b", "predicted": "x"}
-    picture, nothing = np.zeros((2, 20, 20, 3), np.uint8), np.full((2, 4), np.nan, np.float32)
-    meta = np.array(json.dumps([told | {"probability": 0.5}, told | {"probability": 0.25, "frame": 9}]))
-    np.savez(run / "review.npz", images=picture, heatmaps=picture[..., 0], boxes=nothing, meta=meta)
+    add_review(run, ("<b>/v", 4), ("<b>/v", 9))
     page = Page(render(run))
     sections = [attrs["id"] for attrs in page.all("section")]
     assert sections == [*SECTIONS[:2], "instances", SECTIONS[2], "review", *SECTIONS[3:]]
@@ -217,9 +199,11 @@ def test_frames_with_several_objects_and_doubtful_ones(run):
         render(run)
 
 
-def test_one_method_alone(make_run):
-    page = Page(render(make_run(methods=("layercam",))))
+def test_one_method_alone_in_a_folder_with_an_odd_name(make_run):
+    name = "прогон \"2\" & 'co' <i>"
+    page = Page(render(make_run(name, methods=("layercam",))))
     text = squeeze(page.text["top"])
+    assert name in text
     assert "LayerCAM CorLoc" in text
     assert "Gain" not in text
     assert "gain" not in page.text["classes"]
@@ -238,16 +222,14 @@ def test_an_evaluation_with_holes(run):
     assert "cat –" in squeeze(page.text["classes"])
 
 
-def test_clip_es_has_a_title_and_is_the_baseline_where_it_gave_the_seeds(make_run):
-    run = make_run(methods=("layercam", "fcam", "colocam"))
+def test_clip_es_has_a_title_and_is_the_baseline_where_it_gave_the_seeds(run):
     path = run / "evaluation.json"
     evaluation = json.loads(path.read_text())
     methods = evaluation["methods"]
+    methods["colocam"]["tags-only"]["average"] = methods["layercam"]["tags-only"]["average"] - 3.2
     evaluation["methods"] = {"clip-es": methods.pop("layercam"), **methods}
     path.write_text(json.dumps(evaluation))
-    page = Page(render(run))
-    gain = methods["colocam"]["tags-only"]["average"] - evaluation["methods"]["clip-es"]["tags-only"]["average"]
-    assert f"Gain over CLIP-ES {gain:+.1f}" in squeeze(page.text["top"])
+    assert "Gain over CLIP-ES −3.2" in squeeze(Page(render(run)).text["top"])
 
 
 def test_the_report_of_a_run_of_version_0_1_0(tmp_path):
@@ -264,12 +246,6 @@ def test_the_report_of_a_run_of_version_0_1_0(tmp_path):
         assert f"{value:.1f}" in classes
 
 
-def test_names_with_spaces_quotes_and_other_scripts(make_run):
-    name = "прогон \"2\" & 'co' <i>"
-    html = render(make_run(name))
-    assert name in squeeze(Page(html).text["top"])
-
-
 def test_not_a_run_folder(tmp_path):
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(ColocamError, match=r"not a run folder.*config\.yaml"):
@@ -278,30 +254,17 @@ def test_not_a_run_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["{", "[1]", "", '{"format": 2, "methods": {"cam": {"validation": {}}}}', '{"format": 2}']
+    "content",
+    ["{", "[1]", "", '{"format": 2, "methods": {"cam": {"validation": {}}}}', '{"format": 2}', '{"format": 3}'],
 )
-def test_a_damaged_evaluation_is_one_line_and_keeps_the_old_report(run, content):
+def test_a_damaged_or_later_evaluation_is_one_line_and_keeps_the_old_report(run, content):
     before = write_report(run).read_bytes()
     (run / "evaluation.json").write_text(content)
-    with pytest.raises(ColocamError, match=r"evaluation\.json.*evaluate the run again") as caught:
+    problem = " has format 3.*update colocam" if "3" in content else ".*evaluate the run again"
+    with pytest.raises(ColocamError, match=rf"evaluation\.json{problem}") as caught:
         write_report(run)
     assert "\n" not in str(caught.value)
     assert (run / "report" / "index.html").read_bytes() == before
-
-
-def test_an_evaluation_of_a_later_version(run):
-    (run / "evaluation.json").write_text('{"format": 3}')
-    with pytest.raises(ColocamError, match=r"evaluation\.json has format 3.*update colocam"):
-        render(run)
-
-
-def test_light_and_dark_and_narrow(html):
-    css = re.search(r"<style>(.*?)</style>", html, re.DOTALL)[1]
-    assert "prefers-color-scheme: dark" in css
-    assert "max-width: 720px" in css
-    assert css.count("{") == css.count("}")
-    used, defined = set(re.findall(r"var\((--[\w-]+)", html)), set(re.findall(r"(--[\w-]+):", html))
-    assert used <= defined
 
 
 @pytest.mark.parametrize("scheme", [0, 1])
@@ -313,6 +276,7 @@ def test_text_has_contrast_in_both_schemes(html, scheme):
             assert contrast(palette[ink], palette[ground]) >= 4.5, (ink, ground)
     for line in ("--base", "--curve-train", "--curve-val"):
         assert contrast(palette[line], palette["--card"]) >= 3
+    assert set(re.findall(r"var\((--[\w-]+)", html)) <= set(re.findall(r"(--[\w-]+):", html))
 
 
 def contrast(a, b):
