@@ -96,18 +96,12 @@ def test_folders_of_pictures_and_of_shots(tmp_path):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_shots_of_one_video_stay_together(tmp_path, seed):
+    """So do two files of one name."""
     touch(tmp_path, *(f"{tag}/v{v}/shot{s}.mp4" for tag in ("cat", "dog") for v in range(3) for s in range(4)))
-    splits = {(clip.video, clip.split) for clip in read_catalogue(tmp_path, seed=seed).clips}
-    assert len(splits) == 6
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_one_name_with_two_suffixes_is_one_video(tmp_path, seed):
-    two_tags(tmp_path)
-    touch(tmp_path, "cat/v3.webm")
-    twins = [clip for clip in read_catalogue(tmp_path, seed=seed).clips if clip.video == "cat/v3"]
-    assert [clip.name for clip in twins] == ["cat/v3.mp4", "cat/v3.webm"]
-    assert len({clip.split for clip in twins}) == 1
+    touch(tmp_path, "cat/w.mp4", "cat/w.webm")
+    clips = read_catalogue(tmp_path, seed=seed).clips
+    assert len({(clip.video, clip.split) for clip in clips}) == 7
+    assert [clip.name for clip in clips if clip.video == "cat/w"] == ["cat/w.mp4", "cat/w.webm"]
 
 
 def test_other_files_are_ignored_and_unknown_suffixes_are_candidates(tmp_path):
@@ -144,16 +138,32 @@ def test_names_with_thousands_of_digits_have_an_order():
     assert sorted(names, key=natural_key) == [names[1], names[2], names[0], names[3]]
 
 
-def test_folders_may_be_splits(tmp_path):
-    touch(tmp_path, *(f"{split}/{tag}/v.mp4" for split in ("train", "validation", "test") for tag in ("cat", "dog")))
-    catalogue = read_catalogue(tmp_path)
-    assert catalogue.tags == ("cat", "dog")
-    assert [clip.name for clip in catalogue.of("val")] == ["validation/cat/v", "validation/dog/v"]
-    assert [len(catalogue.of(split)) for split in ("train", "val", "test")] == [2, 2, 2]
-
-
 def splits(catalogue):
     return {split: [clip.name for clip in catalogue.of(split)] for split in ("train", "val", "test")}
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (
+            ["train/cat/v.mp4", "train/dog/v.mp4", "validation/cat/v.mp4", "validation/dog/v.mp4", "test/cat/v.mp4"],
+            {
+                "train": ["train/cat/v", "train/dog/v"],
+                "val": ["validation/cat/v", "validation/dog/v"],
+                "test": ["test/cat/v"],
+            },
+        ),
+        (
+            ["cat/v0.mp4", "cat/v1.mp4", "dog/v0.mp4", "dog/v1.mp4", "Val/cat/w.mp4", "test/dog/w.mp4"],
+            {"train": ["cat/v0", "cat/v1", "dog/v0", "dog/v1"], "val": ["Val/cat/w"], "test": ["test/dog/w"]},
+        ),
+    ],
+    ids=["instead of the tags", "beside the tags"],
+)
+def test_folders_may_be_splits(tmp_path, names, expected):
+    catalogue = read_catalogue(touch(tmp_path, *names))
+    assert catalogue.tags == ("cat", "dog")
+    assert splits(catalogue) == expected
 
 
 def test_test_videos_beside_the_tags(tmp_path):
@@ -165,16 +175,6 @@ def test_test_videos_beside_the_tags(tmp_path):
     assert catalogue.tags == ("cat", "dog")
     assert splits(catalogue) == {**alone, "test": ["test/cat/v0", "test/dog/x"]}
     assert {clip.tag for clip in catalogue.of("test")} == {"cat", "dog"}
-
-
-def test_validation_videos_beside_the_tags_leave_the_others_for_training(tmp_path):
-    two_tags(tmp_path, videos=2)
-    touch(tmp_path, "Val/cat/w.mp4", "test/dog/w.mp4")
-    assert splits(read_catalogue(tmp_path)) == {
-        "train": ["cat/v0", "cat/v1", "dog/v0", "dog/v1"],
-        "val": ["Val/cat/w"],
-        "test": ["test/dog/w"],
-    }
 
 
 def test_splits_without_validation_videos(tmp_path):

@@ -9,7 +9,6 @@ import pytest
 from skimage.transform import downscale_local_mean
 
 from colocam.data import frame_cache as cache_module
-from colocam.data import frame_cache as store
 from colocam.data.frame_cache import cache_frames, clip_frames, resize_square
 from colocam.errors import InterruptedRunError
 from colocam.types import Clip
@@ -185,41 +184,25 @@ def test_resizing_keeps_the_mean_and_the_shape(width, height):
         assert np.abs(small - mean).max() <= 1
 
 
-def test_ctrl_c_keeps_what_is_done_and_leaves_nothing_half_made(tmp_path, make_video, monkeypatch, decoded):
-    clips = [clip_of(make_video(tmp_path / f"{name}.mp4", 12)) for name in "abcd"]
-    commit = store.EntryWriter.commit
-    done = []
-
-    def interrupt(writer):
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(writer)
-        commit(writer)
-
-    monkeypatch.setattr(store.EntryWriter, "commit", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        cache_frames(clips, tmp_path / "cache", size=16, workers=1)
-    assert left_over(tmp_path / "cache") == []
-    assert len(list((tmp_path / "cache").iterdir())) == 4
-    monkeypatch.setattr(store.EntryWriter, "commit", commit)
-    decoded.clear()
-    resumed = cache_frames(clips, tmp_path / "cache", size=16, workers=1)
-    assert sorted(decoded) == ["c.mp4", "d.mp4"]
-    fresh = cache_frames(clips, tmp_path / "fresh", size=16)
-    assert all(np.array_equal(a.frames, b.frames) for a, b in zip(resumed, fresh, strict=True))
-
-
-def test_a_request_to_stop_ends_the_decoding_and_keeps_what_was_finished(tmp_path, make_video, monkeypatch):
-    clips = [clip_of(make_video(tmp_path / f"{i}.mp4", 6)) for i in range(4)]
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, InterruptedRunError])
+def test_an_interruption_keeps_what_is_done_and_leaves_nothing_half_made(
+    tmp_path, make_video, monkeypatch, decoded, kind
+):
+    clips = [clip_of(make_video(tmp_path / f"{name}.mp4", 6)) for name in "abcd"]
     looks = iter([False] * 8)  # one each frame, so that it is asked for in the second file
 
     def stop_at_the_ninth_look(what):
         if next(looks, True):
-            raise InterruptedRunError(f"stopped in {what}")
+            raise kind(f"stopped in {what}")
 
-    monkeypatch.setattr("colocam.data.frame_cache.raise_if_stopped", stop_at_the_ninth_look)
-    with pytest.raises(InterruptedRunError, match="stopped in decoding"):
-        cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache_module, "raise_if_stopped", stop_at_the_ninth_look)
+        with pytest.raises(kind, match="stopped in decoding"):
+            cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    assert left_over(tmp_path / "cache") == []
     assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".npy", ".rgb"]
-    monkeypatch.undo()
-    assert len(cache_frames(clips, tmp_path / "cache", size=16)) == 4
+    decoded.clear()
+    resumed = cache_frames(clips, tmp_path / "cache", size=16, workers=1)
+    assert sorted(decoded) == ["b.mp4", "c.mp4", "d.mp4"]
+    fresh = cache_frames(clips, tmp_path / "fresh", size=16)
+    assert all(np.array_equal(a.frames, b.frames) for a, b in zip(resumed, fresh, strict=True))

@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-import torch
 
-from colocam.data.augment import whole
 from colocam.data.batches import labelled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.truth import Truth
@@ -66,13 +64,3 @@ def test_boxes_are_scaled_by_the_size_of_their_own_frame(clips, truth):
     np.testing.assert_allclose(boxes[2], [[1.5, 4, 4.5, 8]])
     np.testing.assert_allclose(boxes[3], [[9.6, 9.6, 48, 48]], rtol=1e-6)
     np.testing.assert_allclose(boxes[4], [[24, 48, 96, 96]])
-
-
-def test_batches_are_the_whole_frames_in_order(clips):
-    samples = spread_samples(clips, TAGS, 100)
-    parts = list(samples.batches(8, torch.device("cpu"), batch=3))
-    assert [len(classes) for _, classes in parts] == [3, 3, 2]
-    assert torch.equal(torch.cat([classes for _, classes in parts]), samples.classes)
-    pictures = np.concatenate([clip.frames for clip in clips])
-    expected = whole(torch.from_numpy(pictures).permute(0, 3, 1, 2), 8)
-    torch.testing.assert_close(torch.cat([frames for frames, _ in parts]), expected)

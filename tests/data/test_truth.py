@@ -1,7 +1,5 @@
 """Ground truth tables."""
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from colocam.data.truth import read_truth
@@ -24,18 +22,6 @@ def test_boxes_and_presence(tmp_path):
     assert truth.labelled("cat/a") == [2, 10]
     assert truth.labelled("dog/b c") == [0]
     assert truth.boxes("cat/a", 3) == truth.boxes("unknown", 0) == truth.labelled("unknown") == []
-
-
-def test_parquet_says_the_same(tmp_path):
-    none = {"x1": None, "y1": None, "x2": float("nan"), "y2": float("nan")}
-    rows = [
-        {"clip": "cat/a", "frame": 10, "present": True, "x1": 1.0, "y1": 2.0, "x2": 30.5, "y2": 40.0},
-        {"clip": "cat/a", "frame": 2, "present": False, **none},
-        {"clip": "cat/a", "frame": 10, "present": True, "x1": 5.0, "y1": 5.0, "x2": 6.0, "y2": 6.0},
-        {"clip": "dog/b c", "frame": 0, "present": True, "x1": 0.0, "y1": 0.0, "x2": 1.0, "y2": 1.0},
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
-    assert read_truth(tmp_path / "t.parquet") == read_truth(write(tmp_path / "t.csv", ROWS))
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 
 from colocam.data.catalogue import read_manifest
@@ -10,3 +12,9 @@ def index(collection, tmp_path):
     clips, _ = read_manifest(collection.manifest)
     write_index(tmp_path / "index", Index(tuple(clips), read_truth(collection.truth)))
     return tmp_path / "index"
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of the trained run that may be written to."""
+    return shutil.copytree(trained, tmp_path / "run")

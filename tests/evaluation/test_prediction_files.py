@@ -4,8 +4,6 @@ import zlib
 
 import cv2
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
@@ -31,13 +29,6 @@ def test_the_best_score_comes_first(tmp_path):
     ]
     assert [(one.box, one.tag) for one in found["a", 1]] == [(None, "")]
     assert [one.box for one in found["b", 0]] == [(1, 1, 2, 2)]
-
-
-def test_parquet(tmp_path):
-    rows = [{"clip": "a", "frame": 3, "x1": 1.5, "y1": 2.0, "x2": 3.0, "y2": 4.0, "tag": "cat"}]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
-    found = read_boxes(tmp_path / "b.parquet")
-    assert [(one.box, one.tag) for one in found["a", 3]] == [((1.5, 2, 3, 4), "cat")]
 
 
 @pytest.mark.parametrize(
@@ -116,28 +107,6 @@ def test_masks(tmp_path):
 
 
 # labelled frames
-
-
-def test_a_table_that_says_all(tmp_path):
-    path = table(
-        tmp_path / "t.csv",
-        "clip,frame,present,x1,y1,x2,y2,class,video,split,width,height",
-        *("a,0,1,1,1,2,2,cat,v,val,64,48", "b,5,1,1,1,2,2,dog,,test,32,24", "b,5,1,3,3,4,4,dog,,test,32,24"),
-        "b,6,0,,,,,dog,,test,32,24",
-    )
-    labelled = read_labelled(path, None, "test")
-    assert labelled.tags == ("cat", "dog")
-    (frame,) = labelled.frames("test")
-    assert (frame.key, frame.boxes.tolist()) == (("b", 5), [[1, 1, 2, 2], [3, 3, 4, 4]])
-    assert (labelled.clips["a"].video, labelled.clips["b"].video) == ("v", "b")
-    assert frame.size == (32, 24)
-
-
-def test_a_manifest_says_the_rest(collection):
-    labelled = read_labelled(collection.truth, collection.manifest, "test")
-    frames = labelled.frames("test")
-    assert {frame.clip.name for frame in frames} == {f"{tag}/test-0" for tag in ("bus", "cat", "owl")}
-    assert {frame.size for frame in frames} == {(48, 40)}
 
 
 @pytest.mark.parametrize(

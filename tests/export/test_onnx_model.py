@@ -13,12 +13,9 @@ import torch
 
 import colocam as package
 from colocam.errors import ColocamError
-from colocam.inference import Localizer
 from colocam.inference import onnx_export as onnx_model
 from colocam.inference.onnx_export import export_onnx
-from colocam.models import Classifier, LocalizerNet
-from colocam.models import localizer_net as object_crop
-from colocam.models.model_file import Model, load_model, save_model
+from colocam.models.model_file import load_model
 
 SIDE = 32
 OUTPUTS = ["logits", "probabilities", "maps", "peaks", "activations", "threshold"]
@@ -72,35 +69,6 @@ def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_
     assert got["maps"].shape == (count, SIDE, SIDE)
     if count > 2:
         assert np.ptp(got["logits"], axis=0).min() > 1e-3  # frames differ, so do answers
-
-
-def test_class_and_maps_of_their_own_sizes(tmp_path, trained, square_video, make_video, monkeypatch):
-    """The class is read from crops of half the side, and maps have half the side."""
-    run, side = load_model(trained), 2 * SIDE
-    torch.manual_seed(0)
-    monkeypatch.setattr(object_crop, "SIDE", 16)  # a step of the region is two nodes, which take long to write
-    classifier = Classifier(run.card.backbone, 3, size=SIDE, normalise=True)
-    net = LocalizerNet(classifier, run.card.decoder, map_size=SIDE, crop_head=True).eval()
-    sizes = {"size": side, "class_size": SIDE, "map_size": SIDE, "color_mean": "clip", "focus": True}
-    sizes["crop_head"] = True
-    save_model(tmp_path, Model(net, run.card.model_copy(update={**sizes, "normalise": True})))
-    session = onnxruntime.InferenceSession(export_onnx(tmp_path, tmp_path / "model.onnx"))
-    for count in (1, 4):
-        frames = pictures(count, square_video).repeat(2, axis=1).repeat(2, axis=2)
-        got = session.run(["logits", "maps", "peaks", "activations"], {"frames": frames})
-        with torch.inference_mode():
-            logits, map_logits, peaks, activations = load_model(tmp_path).net(
-                torch.from_numpy(frames.transpose(0, 3, 1, 2))
-            )
-        for one, other in zip(got, (logits, map_logits.softmax(1)[:, 1], peaks, activations), strict=True):
-            np.testing.assert_allclose(one, other.numpy(), rtol=0, atol=1e-4)
-        assert got[1].shape == (count, SIDE, SIDE)
-    video = make_video(tmp_path / "video.mp4", square_video("owl", 3)[0])
-    found = [list(Localizer.load(model)(video)) for model in (tmp_path, tmp_path / "model.onnx")]
-    for ours, theirs in zip(*found, strict=True):
-        assert theirs.heatmap.shape == (SIDE, SIDE)
-        np.testing.assert_allclose(ours.heatmap, theirs.heatmap, atol=2e-3)
-        assert list(ours.box) == pytest.approx(list(theirs.box), abs=0.1)
 
 
 def test_the_threshold_and_the_whole_card_are_in_the_file(session, trained):

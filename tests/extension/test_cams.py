@@ -13,7 +13,6 @@ from colocam import evaluate
 from colocam.cams import CAMS, Cam, CamInputs, CamSource, ExternalCam, extract, gradcam, min_max
 from colocam.config import METHODS, load_config
 from colocam.data.augment import whole
-from colocam.errors import ColocamError
 from colocam.losses import LOSSES
 from colocam.models import Classifier
 from colocam.run import open_run
@@ -125,14 +124,6 @@ def test_maps_of_another_model(monkeypatch, fit, collection):
     evaluate(run, collection.truth, cams=["layercam", "green"])
     evaluation = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["methods"]
     assert list(evaluation)[:3] == ["green", "layercam", "colocam"]  # the source of the seeds first
-
-
-@pytest.mark.usefixtures("registered")
-def test_a_name_that_is_not_registered_any_more(monkeypatch):
-    assert load_config(overrides=["cam=score-cam"]).cam == "score-cam"
-    monkeypatch.delitem(CAMS, "score-cam")
-    with pytest.raises(ColocamError, match=r"'cam' names 'score-cam', which is not in colocam\.cams\.CAMS"):
-        load_config(overrides=["cam=score-cam"])
 
 
 EXTENSION = """

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from colocam.boxes import CHOOSERS, Candidates, Chooser
-from colocam.config import load_config
-from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.video.fence import decode
 
@@ -32,8 +30,3 @@ def test_training_evaluation_report_and_export(monkeypatch, fit, use, collection
             expected = [1 / columns * width, 2 / rows * height, 9 / columns * width, 8 / rows * height]
             assert list(found.box) == pytest.approx(expected, abs=1e-3)
     assert {round(label["bbox"][2], 2) for label in done.labels} == {round(8 / columns * width, 2)}
-
-
-def test_a_chooser_that_is_not_registered():
-    with pytest.raises(ColocamError, match=r"'localizer.chooser' names 'corner', which is not in colocam\.boxes"):
-        load_config(overrides=["localizer.chooser=corner"])

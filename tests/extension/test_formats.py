@@ -49,15 +49,6 @@ def test_a_format_from_python_follows_the_rules_of_all(table, tmp_path, monkeypa
     with pytest.raises(ColocamError, match="got 'mien': did you mean 'mine'"):
         export([table], "mien", tmp_path / "other")
 
-    def fails(_labels, folder, _options):
-        (folder / "half.txt").write_text("half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(FORMATS, "mine", Format("names", fails))
-    with pytest.raises(KeyboardInterrupt):
-        export([table], "mine", tmp_path / "out")
-    assert sorted(path.name for path in out.glob("[!.]*")) == ["count.txt", "names.txt"]
-
 
 @pytest.mark.parametrize(
     ("content", "told"), [("1 / 0", "division by zero"), ("def", "invalid syntax"), (None, "No such file")]

@@ -63,19 +63,25 @@ def test_help_imports_no_extension(tmp_path, monkeypatch, colocam, words):
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "says"),
     [
-        lambda _: load_config(overrides=["cam=mine"]),
-        lambda _: load_config(overrides=["methods=[mine]"]),
-        lambda _: load_config(overrides=["localizer.chooser=mine"]),
-        lambda _: load_config(overrides=["localizer.losses.extra={mine: 1}"]),
-        lambda folder: export([folder], "mine", folder / "out"),
-        lambda folder: import_labels(folder, "mine"),
-        lambda folder: index_dataset("mine", folder),
+        (lambda _: load_config(overrides=["cam=mine"]), "'cam' names 'mine', which is not in colocam.cams.CAMS"),
+        (
+            lambda _: load_config(overrides=["methods=[mine]"]),
+            "'methods' names 'mine', which is not in colocam.config.METHODS: valid are",
+        ),
+        (
+            lambda _: load_config(overrides=["localizer.chooser=mine"]),
+            "'localizer.chooser' names 'mine', which is not in colocam.boxes",
+        ),
+        (lambda _: load_config(overrides=["localizer.losses.extra={mine: 1}"]), "'mine'"),
+        (lambda folder: export([folder], "mine", folder / "out"), "'mine'"),
+        (lambda folder: import_labels(folder, "mine"), "'mine'"),
+        (lambda folder: index_dataset("mine", folder), "'mine'"),
     ],
 )
-def test_an_unknown_name_tells_how_extensions_are_loaded(call, tmp_path):
-    with pytest.raises(ColocamError) as error:
+def test_an_unknown_name_tells_how_extensions_are_loaded(call, says, tmp_path):
+    with pytest.raises(ColocamError, match=re.escape(says)) as error:
         call(tmp_path)
     assert str(error.value).endswith(HOW)
     assert "COLOCAM_EXTENSIONS" in HOW

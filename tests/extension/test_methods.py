@@ -23,13 +23,6 @@ def test_training_evaluation_report_and_export(monkeypatch, fit, use, journal):
     assert (card.method, card.decoder) == ("plain", (8, 8, 8, 8))
 
 
-def test_a_method_that_is_not_registered():
-    with pytest.raises(
-        ColocamError, match=r"'methods' names 'plain', which is not in colocam\.config\.METHODS: valid are"
-    ):
-        load_config(overrides=["methods=[plain]"])
-
-
 @pytest.mark.parametrize("name", ["classifier", "a/b", "..", ""])
 def test_a_name_must_serve_as_a_folder(monkeypatch, name):
     monkeypatch.setitem(METHODS, name, PLAIN)

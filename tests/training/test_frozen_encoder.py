@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, Samples
@@ -32,11 +33,7 @@ def encoder(tiny, tmp_path_factory):
     """Weights that a run starts from, with statistics of batch norms of their own."""
     torch.manual_seed(5)
     config = load_config(overrides=tiny)
-    network = make_classifier(config, config.backbone, 3).encoder.network
-    for part in network.modules():
-        if isinstance(part, torch.nn.BatchNorm2d):
-            part.running_mean.normal_()
-            part.running_var.uniform_(0.5, 2)
+    network = unsettle(make_classifier(config, config.backbone, 3).encoder.network)
     path = tmp_path_factory.mktemp("weights") / "encoder.safetensors"
     save_tensors(path, network.state_dict())
     return path, network.state_dict()

@@ -134,13 +134,6 @@ def test_methods_do_not_disturb_each_other(fit, trained):
     assert json.loads((run / "model.json").read_text(encoding="utf-8"))["method"] == "fcam"
 
 
-def test_tcam_is_a_method_too(fit):
-    run = fit("run", "methods=[tcam]", "localizer.epochs=1")
-    assert {line["phase"] for line in journal(run)} == {"classifier", "tcam"}
-    assert "coloc" not in journal(run)[-2]
-    assert Localizer.load(run).card.method == "tcam"
-
-
 def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
     judged = []
 

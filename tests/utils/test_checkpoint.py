@@ -38,10 +38,6 @@ def test_what_is_saved_is_loaded(tmp_path):
         assert torch.equal(loaded[name], tensor.detach())
 
 
-def test_there_may_be_none(tmp_path):
-    assert load_checkpoint(tmp_path, "last") is None
-
-
 def test_stale_tensors_are_removed_and_other_names_left(pair):
     save_checkpoint(pair, "best", {"w": torch.zeros(1)}, {"step": 1})
     save_checkpoint(pair, "last", {"w": torch.zeros(1)}, {"step": 2})

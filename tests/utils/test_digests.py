@@ -59,20 +59,6 @@ def test_a_file_is_read_once_until_it_changes(tmp_path, reads):
     assert FileDigests(memory).of_file(tmp_path / "moved" / "other.mp4") != before
 
 
-def test_images_are_known_by_their_names_too(tmp_path, reads):
-    images = [tmp_path / f"{index}.jpg" for index in range(3)]
-    for image in images:
-        image.write_bytes(image.name.encode() * SMALL)
-    settle()
-    digests = FileDigests(tmp_path / "memory.jsonl")
-    before = digests.of_files(images)
-    assert digests.of_files(images) == before
-    assert len(reads) == 3
-    assert digests.of_files(images[::-1]) != before
-    images[1].rename(tmp_path / "9.jpg")
-    assert digests.of_files([images[0], tmp_path / "9.jpg", images[2]]) != before
-
-
 def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
     video = tmp_path / "video.mp4"
     digests = FileDigests()

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import importlib.util
-import re
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from colocam import __version__
-from colocam.utils.extras import lazy_names
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 PACKAGES = ["colocam", "colocam.inference", "colocam.report"]
@@ -29,14 +27,6 @@ def test_the_version_is_that_of_the_project_also_of_a_source_tree(monkeypatch):
     assert again.__version__ == "0+source"
 
 
-def test_the_command_prints_the_version(colocam):
-    outcome = colocam("--version")
-    assert outcome.code == 0
-    first, engine = outcome.out.splitlines()
-    assert re.fullmatch(rf"colocam {re.escape(__version__)}( \(commit [0-9a-f]{{7,}}.*\))?", first)
-    assert re.fullmatch(r"engine: (\w+ [\w.+]+(, )?)+", engine)
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_public_name_is_there(package):
     module = import_module(package)
@@ -50,10 +40,3 @@ def test_every_public_name_is_there(package):
 def test_dir_shows_the_public_names_and_no_others(package):
     module = import_module(package)
     assert [name for name in dir(module) if not name.startswith("__")] == sorted(set(module.__all__) - {"__version__"})
-
-
-def test_a_name_is_found_in_its_home_and_nowhere_else():
-    find, _ = lazy_names("here", {"sqrt": "math"})
-    assert find("sqrt") is import_module("math").sqrt
-    with pytest.raises(AttributeError, match="module 'here' has no attribute 'cos'"):
-        find("cos")

@@ -111,22 +111,6 @@ def test_the_current_folder_and_a_link(tmp_path, monkeypatch):
     assert names(tmp_path / "made") == [".mark", "c.txt"]
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_an_error_leaves_the_old_folder_and_nothing_else(tmp_path, error):
-    target = tmp_path / "out"
-    fill(target)
-
-    def half():
-        with atomic_folder(target, ".mark") as folder:
-            (folder / "half").write_text("x")
-            raise error
-
-    with pytest.raises(error):
-        half()
-    assert names(target) == [".mark", "a.txt", "sub"]
-    assert names(tmp_path) == ["out"]
-
-
 @pytest.mark.parametrize("moment", range(1, 5))
 def test_an_export_stopped_while_it_replaces_files_can_be_repeated(tmp_path, monkeypatch, moment):
     target = tmp_path / "out"

@@ -53,11 +53,6 @@ def test_columns_without_a_name_are_left_out(tmp_path):
     assert cells.floats("b").tolist() == [2, 4]
 
 
-def test_other_encodings_have_a_remedy(tmp_path):
-    with pytest.raises(ColocamError, match=r"not a CSV table in UTF-8 .*: save it as 'CSV UTF-8'"):
-        read_cells(save(tmp_path / "t.csv", "a\ncafé\n", "cp1252"))
-
-
 def test_long_cells_and_many_rows(tmp_path):
     """A mask may be longer than the limit of the csv module."""
     long = "0" * (2**17 + 1)
@@ -91,10 +86,10 @@ def test_a_spreadsheet_runs_no_cell_and_it_reads_back_unchanged(tmp_path, text):
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_other_encodings_are_refused_in_one_line(tmp_path, encoding, end):
     with pytest.raises(ColocamError, match="save it as 'CSV UTF-8'") as raised:
-        read_cells(save(tmp_path / "t.csv", "frame,x1\n0,1" + end, encoding))
+        read_cells(save(tmp_path / "t.csv", "frame,x1\n0,é" + end, encoding))
     assert "\n" not in str(raised.value)
 
 

@@ -78,8 +78,8 @@ def build_v2(root: Path, tags=("cat", "train"), *, columns=True, missing=(5,)) -
         savemat(root / "Ranges" / f"ranges_{tag}.mat", {"ranges": ranges.T if columns else ranges})
         truth = root / "GroundTruth" / tag
         truth.mkdir(parents=True)
-        for variable, boxes in (("bb_gtTest", TEST), ("bb_gtTraining", TRAINING)):
-            named = {f"{tag}{number:08d}": them for number, them in boxes.items()}
+        for variable, boxes, ending in (("bb_gtTest", TEST, ""), ("bb_gtTraining", TRAINING, ".jpg")):
+            named = {f"{tag}{number:08d}{ending}": them for number, them in boxes.items()}
             savemat(truth / f"{variable}_{tag}.mat", {variable: struct(named)})
     return root
 

@@ -59,16 +59,6 @@ def test_converted_frames(colocam, archives, tmp_path, option):
     assert len(samples_of(tmp_path / "out", tmp_path / "cache", "val")) == 4
 
 
-def test_training_on_an_index(colocam, v2, tmp_path, tiny_sets):
-    assert colocam("index", "youtube-objects", v2, "--version", "2.2", "-o", tmp_path / "out").code == 0
-    boxes = tmp_path / "out" / "truth.csv"
-    arguments = [tmp_path / "out" / "manifest.csv", "--out", tmp_path / "run", "--boxes", boxes, *tiny_sets]
-    assert colocam("train", *arguments, "--set", "localizer.frames=2").code == 0
-    outcome = colocam("evaluate", tmp_path / "run", "--boxes", boxes)
-    assert outcome.code == 0
-    assert "on 6 frames of 4 test videos" in outcome.out
-
-
 def test_errors_are_one_line(colocam, archives, tmp_path, v1):
     index = ("index", "youtube-objects")
     assert "--version must be one of 1.0, 2.2, got 2" in colocam(*index, v1, "--version", "2").error

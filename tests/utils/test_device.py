@@ -1,9 +1,13 @@
+"""What a process does while it imports and runs a model."""
+
+import gc
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, save
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, RuntimeException
 
-from colocam.utils.device import open_session
+from colocam.utils.device import open_session, without_collections
 
 
 def test_the_allocator_of_onnxruntime_prints_nothing(tmp_path, capfd):
@@ -22,3 +26,14 @@ def test_the_allocator_of_onnxruntime_prints_nothing(tmp_path, capfd):
     with pytest.raises((Fail, RuntimeException), match="Expand"):
         session.run(None, {"x": np.zeros(1, np.float32)})
     assert capfd.readouterr().err == ""
+
+
+def test_python_looks_for_garbage_again_after_an_import():
+    def import_module():
+        with without_collections():
+            assert not gc.isenabled()
+            raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        import_module()
+    assert gc.isenabled()
