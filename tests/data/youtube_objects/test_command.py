@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+import youtube_archives as archives
 from colocam.data.batches import labelled_samples, scaled_boxes
 from colocam.data.catalogue import read_catalogue
 from colocam.data.frame_cache import cache_frames
@@ -49,7 +50,7 @@ def test_version_2(colocam, v2, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("option", ["--lists", "--val-lists"])
-def test_converted_frames(colocam, archives, tmp_path, option):
+def test_converted_frames(colocam, tmp_path, option):
     root = archives.converted(tmp_path / "frames", tmp_path / "lists")
     command = ["index", "youtube-objects", root, "--version", "2.2", "-o", tmp_path / "out"]
     outcome = colocam(*command, option, tmp_path / "lists")
@@ -59,7 +60,7 @@ def test_converted_frames(colocam, archives, tmp_path, option):
     assert len(samples_of(tmp_path / "out", tmp_path / "cache", "val")) == 4
 
 
-def test_errors_are_one_line(colocam, archives, tmp_path, v1):
+def test_errors_are_one_line(colocam, tmp_path, v1):
     index = ("index", "youtube-objects")
     assert "--version must be one of 1.0, 2.2, got 2" in colocam(*index, v1, "--version", "2").error
     assert "there is no such folder" in colocam(*index, tmp_path / "no", "--version", "1.0").error
