@@ -99,9 +99,10 @@ def python(*words, absent):
     )
 
 
-def test_export_model_without_torch_names_the_extra_that_writes_onnx(new_colocam, tmp_path):
-    told = new_colocam("export-model", STORED / "run", "-o", tmp_path / "model.onnx", absent=["torch"]).error
-    assert told.startswith("error: torch, which export-model needs, is not installed: pip install 'colocam[onnx]' ")
+@pytest.mark.parametrize("name", ["torch", "onnx", "onnxscript", "onnxruntime"])
+def test_export_model_names_the_extra_that_writes_onnx(new_colocam, tmp_path, name):
+    told = new_colocam("export-model", STORED / "run", "-o", tmp_path / "model.onnx", absent=[name]).error
+    assert told.startswith(f"error: {name}, which export-model needs, is not installed: pip install 'colocam[onnx]' ")
 
 
 @pytest.mark.parametrize(
