@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from colocam.boxes import candidate_boxes, largest_boxes
-from colocam.boxes.candidates import FACTORS, MOST, eligible, explained
-from colocam.boxes.extract import mask_of_box
+from colocam.boxes.candidates import MOST, eligible, explained
 
 levels_of = hnp.arrays(np.uint8, st.tuples(st.just(2), st.integers(1, 12), st.integers(1, 12)))
 
@@ -46,20 +45,6 @@ def test_parts_that_join_at_a_lower_threshold_are_candidates_apart_and_together(
     level[18:22, 25:35] = 60  # a faint bridge, below half of the maximum
     boxes = {tuple(box) for box in candidate_boxes(level[None], 0.4)[0].boxes.astype(int).tolist()}
     assert boxes >= {(5, 10, 25, 30), (35, 12, 50, 28), (5, 10, 50, 30)}
-
-
-def test_every_candidate_knows_the_threshold_of_its_outline():
-    level = np.zeros((40, 60), np.uint8)
-    level[10:30, 5:25] = 255
-    level[12:28, 35:50] = 100
-    found = candidate_boxes(level[None], 0.5)[0]
-    assert set(found.thresholds.tolist()) <= {min(0.5 * factor, 1) for factor in FACTORS}
-    for box, threshold in zip(found.boxes, found.thresholds, strict=True):
-        mask = mask_of_box(level, threshold, box, (60, 40))
-        x1, y1, x2, y2 = box.astype(int)
-        assert mask[y1:y2, x1:x2].all() or tuple(box) == (5, 10, 50, 30)
-        assert not mask[:y1].any()
-        assert not mask[y2:].any()
 
 
 @settings(deadline=None, max_examples=60)

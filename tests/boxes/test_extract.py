@@ -21,35 +21,6 @@ def blank(height=20, width=30):
     return np.zeros((height, width), np.float32)
 
 
-def test_rectangle_of_width_and_height_gives_their_sum():
-    map_ = blank()
-    map_[3:9, 5:12] = 0.8
-    assert one(map_, 0.5) == ([5, 3, 12, 9], True)
-
-
-def test_box_is_clipped_to_the_last_pixel():
-    map_ = blank()
-    map_[10:, 4:] = 1
-    assert one(map_, 0.5) == ([4, 10, 29, 19], True)
-
-
-def test_largest_contour_not_most_pixels_and_holes_count_as_filled():
-    map_ = blank()
-    map_[2:18, 2] = map_[2:18, 12] = map_[2, 2:13] = map_[17, 2:13] = 1  # a thin ring round 10×15
-    map_[4:12, 18:28] = 1  # more pixels, less area
-    assert map_[:, 16:].sum() > map_[:, :14].sum()
-    assert one(map_, 0.5) == ([2, 2, 13, 18], True)
-
-
-def test_threshold_is_relative_to_the_maximum_and_strict_in_whole_levels():
-    levels = np.full((1, 4, 6), 49, np.uint8)
-    levels[0, 1:3, 1:4] = 50
-    levels[0, 2, 2] = 100
-    for threshold, box in [(0.49, [1, 1, 4, 3]), (0.499, [1, 1, 4, 3]), (0.5, [2, 2, 3, 3]), (0.48, [0, 0, 5, 3])]:
-        boxes, found = largest_boxes(levels, threshold)
-        assert (boxes[0].tolist(), found[0]) == (box, True)
-
-
 def test_single_pixels_tie_and_the_one_furthest_down_counts():
     map_ = blank()
     map_[2, 3] = map_[7, 20] = map_[7, 5] = 1

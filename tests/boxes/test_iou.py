@@ -19,19 +19,13 @@ def pixels(box):
     return {(x, y) for x in range(box[0], box[2] + 1) for y in range(box[1], box[3] + 1)}
 
 
-@given(wild, wild)
-def test_inclusive_iou_counts_pixels(a, b):
-    either = pixels(a) | pixels(b)
-    expected = len(pixels(a) & pixels(b)) / len(either) if either else 0
-    assert iou(np.array(a), np.array(b), inclusive=True) == pytest.approx(expected)
-
-
-@given(wild, wild)
-def test_iou_of_areas_counts_unit_squares(a, b):
-    """A box from x1 to x2 covers the unit squares that begin at x1 … x2 − 1."""
-    first, second = pixels((*a[:2], a[2] - 1, a[3] - 1)), pixels((*b[:2], b[2] - 1, b[3] - 1))
+@given(wild, wild, st.booleans())
+def test_iou_counts_pixels_or_unit_squares(a, b, inclusive):
+    """A box from x1 to x2 covers the pixels x1 … x2, or the unit squares that begin at x1 … x2 − 1."""
+    less = 0 if inclusive else 1
+    first, second = (pixels((*box[:2], box[2] - less, box[3] - less)) for box in (a, b))
     expected = len(first & second) / len(first | second) if first | second else 0
-    assert iou(np.array(a), np.array(b)) == pytest.approx(expected)
+    assert iou(np.array(a), np.array(b), inclusive=inclusive) == pytest.approx(expected)
 
 
 def test_shapes_are_broadcast_and_values_are_those_of_torchvision():

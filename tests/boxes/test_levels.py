@@ -33,31 +33,6 @@ def noise(height, width, levels_, seed=0):
     return np.random.default_rng(seed).integers(0, levels_, (height, width)).astype(np.uint8)
 
 
-def rings():
-    """Nested diamond rings: contour of hole and component coincide, a spike makes their boxes differ."""
-    y, x = np.mgrid[:41, :41]
-    distance = abs(y - 20) + abs(x - 20)
-    map_ = np.where(distance % 4 == 0, 40 + 5 * distance, 0).astype(np.uint8)
-    map_[20, 36:] = 250
-    return map_
-
-
-def spiral():
-    """One thin line: long, without area."""
-    map_ = np.zeros((31, 31), np.uint8)
-    y = x = 0
-    dy, dx = 0, 1
-    for step in range(400):
-        map_[y, x] = 255 - step // 2
-        ahead = (y + 2 * dy, x + 2 * dx)
-        if not (0 <= y + dy < 31 and 0 <= x + dx < 31) or (min(ahead) >= 0 and max(ahead) < 31 and map_[ahead]):
-            dy, dx = dx, -dy
-        y, x = y + dy, x + dx
-        if not (0 <= y < 31 and 0 <= x < 31) or map_[y, x]:
-            break
-    return map_
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     arrays(
@@ -95,11 +70,6 @@ def test_thin_shapes(seed, density):
     check(map_)
 
 
-def test_shapes_with_many_holes_and_no_area():
-    checkerboard = np.indices((17, 18)).sum(0) % 2 * noise(17, 18, 60)
-    check(rings(), spiral(), checkerboard.astype(np.uint8), 255 - rings(), 255 - spiral())
-
-
 @pytest.mark.parametrize("block", [slice(3, 24), slice(3, 28), slice(12, 20)])
 def test_line_from_edge_to_edge_gives_way_to_a_block_of_more_area(block):
     """Its box is the whole picture at a high level already, but only much area would make that final."""
@@ -128,4 +98,4 @@ def test_several_threads_give_the_same(monkeypatch):
 
 def test_without_c_opencv_finds_the_same(monkeypatch):
     monkeypatch.setattr(extract, "kernels", None)
-    check(noise(12, 14, 6), rings(), np.full((5, 6), 3, np.uint8))
+    check(noise(12, 14, 6), noise(20, 20, 200), np.full((5, 6), 3, np.uint8))

@@ -78,11 +78,6 @@ def test_file_lies_over_preset_and_override_over_file(tmp_path):
     assert config.classifier == preset.classifier
 
 
-def test_overrides_are_judged_together():
-    config = load_config("cpu", None, ["frames.resize=36", "frames.crop=32"])
-    assert (config.frames.resize, config.frames.crop) == (36, 32)
-
-
 def test_arguments_of_a_network_do_not_outlive_its_name(tmp_path):
     arguments = load_config("cpu").backbone.args
     assert arguments
@@ -167,6 +162,7 @@ def test_wrong_types_and_impossible_values_are_refused(override, key, value):
         ("methods=[colocan]", "did you mean 'colocam'?"),
         ("methods=[fcam, fcam]", "methods must be distinct"),
         ("frames.crop=1000", "frames.crop (1000) must not exceed frames.resize (108)"),
+        ("frames.map_size=20", "frames.map_size (20) must divide frames.crop (96)"),
         ("localizer.seeds.dilation=4", "seeds.dilation must be odd, not 4"),
     ],
 )
@@ -362,14 +358,6 @@ def test_a_removed_key_is_refused_unless_it_had_no_effect(key, tmp_path):
 def test_a_method_with_impossible_settings_is_refused_by_name(monkeypatch, settings, says):
     monkeypatch.setitem(METHODS, "mine", Method("Mine", settings))
     assert f"METHODS['mine'] do not fit 'localizer': {says}" in refusal("methods=[mine]")
-
-
-def test_a_method_changes_its_own_keys_and_no_other(monkeypatch):
-    monkeypatch.setitem(METHODS, "mine", Method("Mine", {"decoder": [8, 8], "losses": {"size": 0.5}}))
-    config = load_config(overrides=["methods=[mine]", "localizer.losses.crf=0.25"])
-    mine = config.stage2("mine")
-    assert (mine.decoder, mine.losses.size, mine.losses.crf) == ((8, 8), 0.5, 0.25)
-    assert mine.lr == config.localizer.lr
 
 
 def test_what_stage_1_does_not_read():

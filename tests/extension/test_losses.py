@@ -34,10 +34,10 @@ def test_by_name_training_evaluation_report_and_export(monkeypatch, fit, use, jo
     assert done.labels
 
 
-def test_from_python_it_is_the_same_term(monkeypatch, fit, trained):
+def test_from_python_it_is_the_same_term(monkeypatch, fit, trained, train_into, tmp_path):
     run = fit(terms=[TERM])
     monkeypatch.setitem(LOSSES, "variation", Loss("Total variation", lambda _: TotalVariation()))
-    named = fit("localizer.losses.extra={variation: 0.5}", name="named")
+    named = train_into(tmp_path / "named", "localizer.losses.extra={variation: 0.5}")
     mine, same, without = ((folder / "model.safetensors").read_bytes() for folder in (run, named, trained))
     assert mine == same != without
     environment = json.loads((run / "environment.json").read_text(encoding="utf-8"))

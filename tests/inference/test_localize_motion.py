@@ -15,7 +15,6 @@ from colocam.inference.parts import FrameRange, WritePart
 from colocam.inference.videos import Video
 from colocam.inference.worker import Worker
 from colocam.labels.label_folder import part_path
-from colocam.temporal import motion
 from colocam.video.frame_choice import ALL
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
@@ -57,30 +56,14 @@ def film(tmp_path_factory, make_video):
         ({"chooser": "consensus", "motion": False}, False),
         ({}, False),  # the chooser of the paper, which models of 0.1.0 have
         ({"motion": True}, True),
+        ({"chooser": "consensus", "segmenter": object()}, False),  # it reads the maps that are shown
+        ({"chooser": "consensus", "segmenter": object(), "motion": True}, True),
     ],
+    ids=str,
 )
-def test_motion_is_used_where_the_frames_of_a_shot_choose_together(monkeypatch, options, used):
-    monkeypatch.setattr(motion, "_flow", spy := Spy(motion._flow))
-    list(Localizer.load(STORED / "model.onnx", **options)(STORED / "film.mp4"))
-    assert (spy.calls > 0) == used
-
-
-class Spy:
-    """Counts the calls of a function."""
-
-    def __init__(self, function):
-        self.function, self.calls = function, 0
-
-    def __call__(self, *arguments):
-        self.calls += 1
-        return self.function(*arguments)
-
-
-def test_a_segmenter_reads_the_maps_that_are_shown():
+def test_motion_is_used_where_the_frames_of_a_shot_choose_together(options, used):
     base = Localizer.load(STORED / "model.onnx")
-    for asked, used in ((None, False), (True, True)):
-        refining = Localizer(base.network, base.card, segmenter=object(), chooser="consensus", motion=asked)
-        assert refining.motion == used
+    assert Localizer(base.network, base.card, **options).motion == used
 
 
 def test_frames_by_themselves_have_no_motion():

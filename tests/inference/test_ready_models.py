@@ -12,7 +12,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.inference import ready_models as ready
 from colocam.inference.onnx_network import open_onnx
-from colocam.inference.ready_models import DEFAULT, default_model, find_model, looks_like_model
+from colocam.inference.ready_models import DEFAULT, find_model, looks_like_model
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "stored" / "version-0.1.0"
@@ -78,17 +78,6 @@ def test_a_model_is_a_path_or_a_name(models, tmp_path, monkeypatch):
         find_model(DEFAULT)
 
 
-def test_without_a_ready_model_the_remedy_is_named(models):
-    with pytest.raises(
-        ColocamError, match=r"^no model is named, .* is not installed: .* 'pip install ./models' in a clone"
-    ):
-        default_model(None)
-    with pytest.raises(ColocamError, match=r"^holiday.mp4 is neither a run folder nor an ONNX file, and"):
-        default_model("holiday.mp4")
-    file = put(models, DEFAULT)
-    assert default_model("holiday.mp4") == file
-
-
 def test_the_first_word_is_a_model_or_a_video(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, content in (("run", "model.json"), ("begun", "config.yaml"), ("videos", "a.mp4")):
@@ -106,7 +95,9 @@ def test_the_first_word_is_a_model_or_a_video(tmp_path, monkeypatch):
 
 def test_localize_without_a_model(models, colocam, tmp_path):
     film, out = STORED / "film.mp4", tmp_path / "out"
-    assert "pip install ./models" in colocam("localize", film, "-o", out, "--no-video").error
+    missing = colocam("localize", film, "-o", out, "--no-video").error
+    assert missing.startswith(f"error: {film} is neither a run folder nor an ONNX file, and")
+    assert "'pip install ./models' in a clone" in missing
     put(models, DEFAULT)
     put(models, "mine")
     done = colocam("localize", film, "-o", out, "--no-video")
@@ -153,6 +144,8 @@ def test_label_without_a_model(models, colocam, tmp_path):
 def test_serve_without_a_model(models, colocam, monkeypatch):
     asked = []
     monkeypatch.setattr("colocam.serve.server.serve", lambda run, videos, out, **_: asked.append((run, videos, out)))
+    missing = f"error: no model is named, and the ready model {DEFAULT} is not installed: "
+    assert colocam("serve").error.startswith(missing)
     file = put(models, DEFAULT)
     for words in (
         ["holiday.mp4"],

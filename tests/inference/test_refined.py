@@ -83,22 +83,20 @@ def test_a_plain_table_has_no_column_for_segmenters(film, tmp_path):
     assert set(read_table(table).refined) == {""}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"smooth": "online"}, "refine chooses masks by the shot: it needs smooth offline, got online"),
-        ({"smooth": "none"}, "refine chooses masks by the shot: it needs smooth offline, got none"),
-    ],
-)
-def test_modes_that_a_segmenter_does_not_fit(box_segmenter_files, options, message):
-    with pytest.raises(ColocamError, match=message):
-        Localizer.load(STORED / "run", "cpu", refine=box_segmenter_files, **options)
+@pytest.mark.parametrize("smooth", ["online", "none"])
+def test_modes_that_a_segmenter_does_not_fit(box_segmenter_files, smooth):
+    with pytest.raises(ColocamError, match=f"chooses masks by the shot: it needs smooth offline, got {smooth}"):
+        Localizer.load(STORED / "run", "cpu", refine=box_segmenter_files, smooth=smooth)
 
 
-def test_the_command_refines_once_for_the_same_segmenter(film, tmp_path, colocam, box_segmenter_files):
-    def run(*more):
-        return colocam("localize", STORED / "run", film, "-o", tmp_path / "out", "--no-video", "--device", "cpu", *more)
+@pytest.fixture
+def run(colocam, film, tmp_path):
+    """``run("--refine", …)``: localize the film in the folder ``out``."""
+    words = ["localize", STORED / "run", film, "-o", tmp_path / "out", "--no-video", "--device", "cpu"]
+    return lambda *more: colocam(*words, *more)
 
+
+def test_the_command_refines_once_for_the_same_segmenter(run, tmp_path, box_segmenter_files):
     assert run("--refine", box_segmenter_files).code == 0
     first = (tmp_path / "out" / "film.csv").read_bytes()
     assert "kept" in run("--refine", box_segmenter_files).err
@@ -156,26 +154,14 @@ def test_several_objects_have_masks_of_their_own(film):
         assert all(one.box is None and one.mask is None for one in hidden)
 
 
-def test_where_a_segmenter_has_no_mask_blobs_remain(film, tmp_path, colocam, box_segmenter_files):
-    def rows(folder, *more):
-        outcome = colocam(
-            "localize",
-            STORED / "run",
-            film,
-            "-o",
-            tmp_path / folder,
-            "--no-video",
-            "--device",
-            "cpu",
-            "--instances",
-            *more,
-        )
+def test_where_a_segmenter_has_no_mask_blobs_remain(run, tmp_path, box_segmenter_files):
+    tables = []
+    for more in (["--refine", box_segmenter_files], []):
+        outcome = run("--instances", *more)
         assert outcome.code == 0, outcome.err
-        return read_table(tmp_path / folder / "film.csv")
-
-    refined, plain = rows("refined", "--refine", box_segmenter_files), rows("plain")
-    assert set(refined.refined) == {""}
-    np.testing.assert_array_equal(refined.box, plain.box)
+        tables.append(read_table(tmp_path / "out" / "film.csv"))
+    assert set(tables[0].refined) == {""}
+    np.testing.assert_array_equal(tables[0].box, tables[1].box)
 
 
 class SeesColour:

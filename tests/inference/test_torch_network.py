@@ -12,9 +12,8 @@ from torch import nn
 
 from batch_norms import unsettle
 from colocam.config import load_config
-from colocam.config.card import Card
 from colocam.inference import torch_network
-from colocam.inference.fold import fold_batch_norms
+from colocam.inference.fold import ConvReLU, fold_batch_norms, fuse_relus
 from colocam.inference.network import OutputShape, PostProcessing
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.remote import RemoteNetwork, ServedWorker
@@ -26,116 +25,101 @@ CPU = torch.device("cpu")
 SIDE = 64
 
 
-def network(*overrides, preset="cpu"):
-    torch.manual_seed(0)
-    config = load_config(preset, overrides=list(overrides))
-    return unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder))
+@pytest.fixture(scope="module")
+def network(tiny):
+    """``network(size=…, crop_head=…)``: a small one, as if it were trained; the class may be read at another size."""
+
+    def build(size=None, *, crop_head=False):
+        torch.manual_seed(0)
+        config = load_config("cpu", overrides=tiny)
+        classifier = Classifier(config.backbone, 3, size=size, normalise=size is not None)
+        return unsettle(LocalizerNet(classifier, config.localizer.decoder, crop_head=crop_head))
+
+    return build
 
 
 @pytest.fixture(scope="module")
-def small(tiny):
-    return network(*tiny)
+def small(network):
+    return network()
 
 
-def norms(net):
-    return sum(isinstance(module, nn.BatchNorm2d) for module in net.modules())
+def count(kind, net):
+    return sum(isinstance(module, kind) for module in net.modules())
 
 
-@pytest.mark.parametrize("name", ["resnet18", "vgg11_bn", "mobilenetv3_small_050"])
-def test_folding_changes_the_network_but_not_what_it_says(name):
-    """Of MobileNet, whose norms hold their activation, only those of the decoder are folded."""
-    decoder = "[8, 8, 8]" if name == "vgg11_bn" else "[8, 8, 8, 8, 8]"
-    overrides = (f"backbone.name={name}", "backbone.pretrained=false", "backbone.output_stride=32")
-    net = network(*overrides[: 2 if name == "vgg11_bn" else 3], f"localizer.decoder={decoder}", preset="paper")
+@pytest.mark.parametrize(
+    ("backbone", "size", "norms", "relus"),
+    [
+        ("resnet18", 16, 0, 0),
+        ("resnet26", None, 0, 0),
+        ("ecaresnet26t", None, 0, None),
+        ("vgg11_bn", None, 0, 0),
+        ("mobilenetv3_small_100", None, None, None),  # its norms hold their activation
+    ],
+)
+def test_folded_norms_and_fused_convolutions_change_nothing(backbone, size, norms, relus):
+    blocks = "[8, 8, 8]" if backbone == "vgg11_bn" else "[16, 8, 8, 8, 4]"
+    own = [f"backbone.name={backbone}", f"localizer.decoder={blocks}", "frames.resize=40", "frames.crop=32"]
+    config = load_config("cpu", overrides=["backbone.pretrained=false", *own])
+    torch.manual_seed(0)
+    net = unsettle(LocalizerNet(Classifier(config.backbone, 3, size=size), config.localizer.decoder))
     frames = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
     folded = fold_batch_norms(copy.deepcopy(net), frames[:1])
-    assert norms(net) > 0
-    assert norms(folded) < norms(net)
-    assert name != "resnet18" or norms(folded) == 0
+    fused = copy.deepcopy(folded)
+    fuse_relus(fused, frames[:1])
+    assert count(ConvReLU, fused) > 4
+    assert count(nn.BatchNorm2d, folded) < count(nn.BatchNorm2d, net)
+    assert norms is None or count(nn.BatchNorm2d, folded) == norms
+    assert relus is None or count(nn.ReLU, fused) == relus
     with torch.no_grad():
-        for one, two in zip(net.double()(frames), folded.double()(frames), strict=True):
+        for one, two, three in zip(net(frames), folded(frames), fused(frames), strict=True):
+            torch.testing.assert_close(two, three, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-4)
 
 
 class Odd(nn.Module):
-    """One convolution is used twice, before two norms; one norm follows an activation."""
+    """Convolutions that feed two norms or, however often, the same one; norms after an activation or of two names."""
 
     def __init__(self):
         super().__init__()
-        self.twice, self.once = (nn.Conv2d(3, 3, 3, padding=1) for _ in range(2))
-        self.first, self.second, self.third, self.last = (nn.BatchNorm2d(3) for _ in range(4))
+        self.twice, self.once, self.same = (nn.Conv2d(3, 3, 3, padding=1) for _ in range(3))
+        self.first, self.second, self.third, self.last, self.own = (nn.BatchNorm2d(3) for _ in range(5))
+        self.pair = nn.Sequential(self.same, self.own)
 
     def forward(self, x):
         x = self.second(self.twice(self.first(self.twice(x))))
-        return self.last(torch.relu(self.third(self.once(x))))
+        x = self.last(torch.relu(self.third(self.once(x))))
+        return self.own(self.same(x)) + self.pair(x[..., ::2, ::2]).mean()
 
 
-class Again(nn.Module):
-    """One convolution always feeds the same norm, however often it is used; another feeds two."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv, self.norm = nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)
-        self.shared, self.one, self.other = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), nn.BatchNorm2d(3)
-
-    def forward(self, x):
-        x = self.norm(self.conv(x)) + self.norm(self.conv(x[..., ::2, ::2])).mean()
-        return self.one(self.shared(x)) + self.other(self.shared(2 * x))
-
-
-class Shared(nn.Module):
-    """A norm of two names."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv, self.norm = nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3)
-        self.pair = nn.Sequential(self.conv, self.norm)
-
-    def forward(self, x):
-        return self.pair(self.norm(self.conv(x)))
-
-
-@pytest.mark.parametrize(
-    ("kind", "left"), [(Odd, ["first", "second", "last"]), (Again, ["one", "other"]), (Shared, [])]
-)
-def test_a_norm_is_folded_where_its_convolution_feeds_it_alone(kind, left):
-    net, x = unsettle(kind()), torch.rand(2, 3, 8, 8)
+def test_a_norm_is_folded_where_its_convolution_feeds_it_alone():
+    net, x = unsettle(Odd()), torch.rand(2, 3, 8, 8)
     folded = fold_batch_norms(copy.deepcopy(net), x)
-    assert [name for name, module in folded.named_modules() if isinstance(module, nn.BatchNorm2d)] == left
+    left = [name for name, module in folded.named_modules() if isinstance(module, nn.BatchNorm2d)]
+    assert left == ["first", "second", "last"]
     with torch.no_grad():
         torch.testing.assert_close(folded(x), net(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("crop_head", [False, True])
-def test_a_network_that_reads_the_class_at_another_size_is_folded_and_says_the_same(tiny, crop_head):
-    config = load_config(overrides=tiny)
-    classifier = Classifier(config.backbone, 3, size=SIDE // 2, normalise=True)
-    net = unsettle(LocalizerNet(classifier, (8, 8, 8, 8), crop_head=crop_head))
-    images = np.random.default_rng(0).integers(0, 256, (3, SIDE, SIDE, 3)).astype(np.uint8)
-    network = TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)
-    assert norms(network.net) == 0
-    logits, maps, peaks, activations, *_ = one_pass(network, images)
+@pytest.mark.parametrize("images", [1, 5])
+@pytest.mark.parametrize(
+    ("size", "crop_head"),
+    [(None, False), (SIDE // 2, False), (SIDE // 2, True)],
+    ids=["the usual", "the class at another size", "with a head for crops"],
+)
+def test_answers_are_those_of_the_trained_network(network, size, crop_head, images):
+    net = network(size, crop_head=crop_head)
+    pictures = np.random.default_rng(0).integers(0, 256, (images, SIDE, SIDE, 3)).astype(np.uint8)
+    folded = TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)
+    assert count(nn.BatchNorm2d, folded.net) == 0
+    logits, maps, peaks, activations, frames, ids = one_pass(folded, pictures)
+    np.testing.assert_array_equal(ids, ids_of(pictures))
     with torch.no_grad():
-        seen = net(torch.from_numpy(images).permute(0, 3, 1, 2))
+        seen = net(torch.from_numpy(pictures).permute(0, 3, 1, 2))
     np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
     np.testing.assert_allclose(maps, foreground(seen.map_logits).numpy(), atol=1e-5)
     np.testing.assert_allclose(peaks, seen.peaks.numpy(), atol=1e-4)
     np.testing.assert_allclose(activations, seen.activations.numpy(), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("count", [1, 5])
-def test_answers_are_those_of_the_trained_network(small, count):
-    pictures = np.random.default_rng(0).integers(0, 256, (count, SIDE, SIDE, 3)).astype(np.uint8)
-    logits, maps, peaks, activations, frames, ids = one_pass(
-        TorchNetwork(copy.deepcopy(small), CPU, size=SIDE), pictures
-    )
-    np.testing.assert_array_equal(ids, ids_of(pictures))
-    with torch.no_grad():
-        seen = small(torch.from_numpy(pictures).permute(0, 3, 1, 2))
-    np.testing.assert_allclose(logits, seen.class_logits.numpy(), atol=1e-4)
-    np.testing.assert_allclose(maps, foreground(seen.map_logits).numpy(), atol=1e-5)
-    np.testing.assert_allclose(peaks, seen.peaks.numpy(), atol=1e-4)
-    np.testing.assert_allclose(activations, seen.activations.numpy(), atol=1e-4)
     np.testing.assert_array_equal(frames.permute(0, 2, 3, 1).numpy(), pictures)
     assert {logits.dtype, maps.dtype, peaks.dtype, activations.dtype} == {torch.float32}
 
@@ -248,38 +232,14 @@ def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recor
         np.testing.assert_array_equal(sure, highest(maps))
 
 
-@pytest.mark.parametrize(("color_mean", "focus"), [("clip", 0.7), ("off", False)])
-def test_the_rehearsal_of_the_post_processing_runs_to_its_end(monkeypatch, color_mean, focus):
-    """Its errors are not shown, so a rehearsal that fails would only cost time."""
-    ended, real = [], torch_network.postprocess_tensors
-
-    def postprocess(parts, how):
-        ended.append(real(parts, how)())
-        return lambda: None
-
-    monkeypatch.setattr(torch_network, "postprocess_tensors", postprocess)
-    config = load_config("cpu")
-    about = {"method": "colocam", "tags": ("cat", "dog"), "threshold": 0.3, "threshold_from": "tags-only"}
-    network = {"backbone": config.backbone, "decoder": config.localizer.decoder, "size": 64, "map_size": 32}
-    torch_network._rehearse(CPU, Card(**about, **network, color_mean=color_mean, focus=focus))
-    assert [output.maps.shape for output in ended] == [(1, 32, 32)]
-
-
-def test_another_thread_than_the_owner_is_refused(recorded):
-    one_pass(recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8))
-    with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="another thread owns this network"):
-        other.submit(one_pass, recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
-
-
 @pytest.mark.usefixtures("recorded")
-def test_crops_are_read_by_the_thread_that_owns_the_network(tiny):
+def test_crops_are_read_by_the_thread_that_owns_the_network(network):
     """Also while passes run; a thread that reads crops past it is refused."""
-    config = load_config("cpu", overrides=list(tiny))
-    net = unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder, crop_head=True)).eval()
-    network, shape = as_on_a_gpu(TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)), OutputShape(3, SIDE, SIDE)
+    net = network(crop_head=True)
+    owned, shape = as_on_a_gpu(TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)), OutputShape(3, SIDE, SIDE)
     images, boxes = patches(np.random.default_rng(0), 20), np.tile(np.array([0, 0, 1, 1], np.float32), (20, 1))
     expected = Passes(TorchNetwork(net, CPU, size=SIDE), shape).classify_crops(images, boxes)
-    passes, rows = Passes(network, shape), slice(0, 2 * GROUP)
+    passes, rows = Passes(owned, shape), slice(0, 2 * GROUP)
     with ThreadPoolExecutor(3) as pool:
         under_way = [passes.submit(images[rows], ids_of(images[rows]), rows) for _ in range(3)]
         for found in pool.map(lambda _: passes.classify_crops(images, boxes), range(3)):
@@ -287,14 +247,12 @@ def test_crops_are_read_by_the_thread_that_owns_the_network(tiny):
     for one in under_way:
         passes.postprocess([one], PostProcessing())()
     with pytest.raises(RuntimeError, match="another thread owns this network"):
-        network.classify(images[:16], boxes[:16])
+        owned.classify(images[:16], boxes[:16])
 
 
-def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(tiny):
+def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(network):
     """Against crops cut by hand, classified by the network as it was trained."""
-    torch.manual_seed(1)
-    config = load_config("cpu", overrides=list(tiny))
-    net = unsettle(LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder, crop_head=True)).eval()
+    net = network(crop_head=True)
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, SIDE, SIDE, 3), np.uint8)
     boxes = np.tile(np.array([0.25, 0.25, 0.75, 0.75], np.float32), (20, 1))  # 1.2 times as large: 0.2 to 0.8

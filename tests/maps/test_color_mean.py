@@ -51,37 +51,6 @@ def test_float_frames_and_half_maps_will_do():
     torch.testing.assert_close(with_color_mean(frames, tensor.half(), ids), want, atol=2e-3, rtol=0)
 
 
-def test_constant_maps_stay_and_all_stay_in_range():
-    pictures, _ = scene(3, 10, seed=3)
-    ids = np.zeros(3, np.int64)
-    for value in (0.0, 0.25, 1.0):
-        flat = np.full((3, 10, 10), value, np.float32)
-        np.testing.assert_allclose(arrays_with_color_mean(pictures, flat, ids), value, atol=1e-6)
-        torch.testing.assert_close(with_color_mean(*as_tensors(pictures, flat, ids)), torch.from_numpy(flat))
-    sharp = (np.random.default_rng(0).random((3, 10, 10)) > 0.5).astype(np.float32)
-    completed = arrays_with_color_mean(pictures, sharp, ids)
-    assert completed.min() >= 0
-    assert completed.max() <= 1
-
-
-def test_an_object_found_in_one_frame_is_found_in_the_others():
-    """A red square moves over a grey ground; the map knows of it in the first frame alone."""
-    pictures = np.full((3, 16, 16, 3), 128, np.uint8)
-    maps = np.zeros((3, 16, 16), np.float32)
-    places = [(slice(2, 8), slice(2 + 4 * t, 8 + 4 * t)) for t in range(3)]
-    for t, place in enumerate(places):
-        pictures[t][place] = (220, 30, 30)
-    maps[0][places[0]] = 1
-    together = arrays_with_color_mean(pictures, maps, np.zeros(3, np.int64))
-    alone = arrays_with_color_mean(pictures, maps, np.arange(3))
-    for t in (1, 2):
-        assert together[t][places[t]].min() > 0.2
-        outside = np.ones((16, 16), bool)
-        outside[places[t]] = False
-        assert together[t][outside].max() < 0.01
-        assert alone[t].max() < 0.01
-
-
 @pytest.mark.parametrize(
     ("maps", "sequences"),
     [((2, 3, 3), (2,)), ((2, 0, 0), (2,)), ((2, 12), (2,)), ((1, 12, 12), (1,)), ((2, 12, 12), (3,))],

@@ -74,27 +74,6 @@ def test_same_as_the_naive_sweep_on_float_frames(sigma):
     assert np.array_equal(hits, naive(maps, boxes, GRID, 0.5))
 
 
-def test_any_of_several_boxes_makes_a_frame_right():
-    maps = np.zeros((1, 20, 20), np.float32)
-    maps[0, 5:10, 5:10] = 1
-    far, near = [12, 12, 18, 18], [5, 5, 10, 10]
-    assert not box_hits(maps, [np.array([far])], [0.5]).any()
-    assert box_hits(maps, [np.array([far, near])], [0.5]).all()
-
-
-def test_truth_is_truncated_and_the_bound_itself_counts():
-    maps = np.zeros((1, 30, 30), np.uint8)
-    maps[0, 4:9, 4:13] = 200  # box 4, 4, 13, 9: 10 × 6 pixels, half of 20 × 6
-    for x2, right in [(22.0, True), (23.0, True), (23.99, True), (24.0, False)]:
-        assert box_hits(maps, [np.array([[4.9, 4.2, x2, 9.9]])], [0.1]).item() == right
-
-
-def test_frame_without_foreground_has_the_box_at_the_origin():
-    maps = np.zeros((2, 8, 8), np.float32)
-    boxes = [np.array([[0.0, 0.0, 0.9, 0.9]]), np.array([[1.0, 1.0, 5.0, 5.0]])]
-    assert box_hits(maps, boxes, [0.0, 0.5]).tolist() == [[True, True], [False, False]]
-
-
 def test_several_overlaps_at_once():
     generator = np.random.default_rng(2)
     maps = generator.integers(0, 256, (4, 16, 16), np.uint8)

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pycocotools.coco import COCO
+from pycocotools.cocoeval import COCOeval
 
 from colocam.evaluation.metrics.object_scores import (
     average_precision_50,
@@ -34,15 +36,10 @@ def some_frames(seed, count=12):
 
 
 def coco_ap50(predicted, scores, true):
-    pycocotools = pytest.importorskip("pycocotools")
-    from pycocotools.coco import COCO  # noqa: PLC0415
-    from pycocotools.cocoeval import COCOeval  # noqa: PLC0415
-
     def sides(box):  # COCO's boxes end before their right edge; ours contain it
         x1, y1, x2, y2 = map(float, box)
         return [x1, y1, x2 - x1 + 1, y2 - y1 + 1]
 
-    assert pycocotools
     with contextlib.redirect_stdout(io.StringIO()):
         truth, places = COCO(), [(i, box) for i, boxes in enumerate(true) for box in boxes]
         truth.dataset = {

@@ -116,15 +116,6 @@ def test_a_network_without_a_stated_normalisation_needs_the_users(monkeypatch, c
     Encoder(config.backbone.model_copy(update={"mean": HALVES[0], "std": HALVES[1]}))
 
 
-@pytest.mark.parametrize("kind", ["resnet", "vgg", "vit", "convnext"])
-def test_logits_are_a_linear_layer_on_mean_features(kind):
-    torch.manual_seed(0)
-    classifier = Classifier(SMALL[kind][0], 5).eval()
-    logits, features = classifier(frames())
-    expected = features[-1].flatten(2).mean(2) @ classifier.head.weight.T + classifier.head.bias
-    torch.testing.assert_close(logits, expected)
-
-
 @pytest.mark.parametrize("kind", SMALL)
 def test_frozen_means_frozen(kind):
     torch.manual_seed(0)
@@ -157,11 +148,6 @@ def test_a_decoder_with_one_block_fewer_ends_at_the_finest_features(config):
         wanted = nn.Upsample(size=(32, 32), mode="bilinear")(inner)
         torch.testing.assert_close(net(frames()).map_logits, wanted)
     assert len(LocalizerNet(classifier, full).decoder.unet.blocks) == len(net.decoder.unet.blocks) + 1
-
-
-def test_a_decoder_of_the_wrong_depth_says_how_many_it_needs(config):
-    with pytest.raises(ColocamError, match=r"localizer\.decoder has 2 channel numbers, but the backbone gives 5"):
-        UNet(Encoder(config.backbone).channels, (8, 8))
 
 
 @pytest.mark.parametrize(
@@ -216,21 +202,6 @@ def test_a_failed_download_names_the_two_ways_out(monkeypatch):
     with pytest.raises(ColocamError, match=r"could not be downloaded \(no route\): set backbone.weights") as refused:
         Encoder(Backbone(name="resnet18", pretrained=True))
     assert "backbone.pretrained to false" in str(refused.value)
-
-
-def test_a_local_file_takes_the_place_of_the_download(monkeypatch, config, tmp_path):
-    asked = []
-    create = timm.create_model
-
-    def spy(*arguments, pretrained, **rest):
-        asked.append(pretrained)
-        return create(*arguments, pretrained=False, **rest)
-
-    monkeypatch.setattr(timm, "create_model", spy)
-    torch.save(Encoder(config.backbone).network.state_dict(), tmp_path / "w.pth")
-    Encoder(config.backbone.model_copy(update={"pretrained": True, "weights": tmp_path / "w.pth"}))
-    Encoder(config.backbone.model_copy(update={"pretrained": True}))
-    assert asked == [False, False, True]
 
 
 def test_mixed_precision_gives_the_maps_and_gradients_of_the_plain_decoder():

@@ -33,10 +33,6 @@ def test_soft_iou_is_the_quotient_of_minimum_and_maximum(kind):
     np.testing.assert_allclose(soft_iou(kind(masks), kind(target)), expected, rtol=1e-12)
 
 
-def test_soft_iou_of_two_empty_masks_is_zero():
-    assert soft_iou(np.zeros((1, 2, 4, 4), bool), np.zeros((1, 4, 4), np.uint8)).tolist() == [[0.0, 0.0]]
-
-
 def test_scores_prefer_masks_that_fit_are_trusted_and_agree_with_others():
     one, half, away = [0, 0, 10, 10], [0, 0, 10, 5], [50, 50, 60, 60]
     boxes = np.array([[one, one, half, away]], float)
@@ -82,14 +78,3 @@ def test_best_path_is_the_best_of_all_paths(seed, length, count, scale, continue
     found = best_path(scores, boxes, before)
     best = max(value(path, scores, boxes, before) for path in product(range(count), repeat=length))
     assert value(found, scores, boxes, before) == pytest.approx(best)
-
-
-def test_a_shot_outvotes_one_frame():
-    """The part of an object that agrees best with one frame's map is not chosen there alone."""
-    whole, part = np.array([0.0, 0, 10, 10]), np.array([0.0, 0, 4, 4])
-    boxes = np.tile(np.stack([whole, part]), (5, 1, 1))
-    scores = np.tile([0.7, 0.5], (5, 1))
-    scores[2] = 0.6, 0.75
-    assert best_path(scores, boxes).tolist() == [0] * 5
-    scores[2] = 0.0, 0.75  # more than two jumps cost
-    assert best_path(scores, boxes).tolist() == [0, 0, 1, 0, 0]

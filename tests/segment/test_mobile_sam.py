@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from colocam.errors import ColocamError
 from colocam.segment import load_segmenter, sam
-from colocam.segment.sam import MobileSam, MobileSamNet, in_bfloat16, open_mobile_sam, renamed
+from colocam.segment.sam import MobileSam, MobileSamNet, open_mobile_sam, renamed
 from colocam.segment.segmenter import MEAN, STD, Prompts
 
 SIDE = 128
@@ -170,21 +170,6 @@ def test_threads_and_passes_that_share_a_recording_get_their_own_masks(monkeypat
     for one, masks in zip(asked, found, strict=True):
         for part, expected in zip(masks, ask(plain, *one), strict=True):
             torch.testing.assert_close(part, expected, rtol=1e-4, atol=1e-4)
-
-
-def test_weights_that_are_stored_in_bfloat16_change_nothing_under_autocast():
-    """As on a GPU, where every pass would otherwise round them again."""
-    images = torch.from_numpy(np.random.default_rng(5).integers(0, 256, (1, 3, SIDE, SIDE), np.uint8))
-    asked = [torch.from_numpy(part) for part in prompts(1)]
-    found = []
-    for stored in (False, True):
-        net = randomise(MobileSamNet())
-        if stored:
-            in_bfloat16(net)
-        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-            found.append(net.masks(net.embed(images).float(), *asked))
-    for plain, rounded in zip(*found, strict=True):
-        assert torch.equal(plain, rounded)
 
 
 def checkpoint_name(name):

@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from colocam.boxes.iou import iou
-from colocam.segment.objects import CHUNK, POINTS, distinct, find_objects, suppress, warm_points
+from colocam.segment.objects import CHUNK, POINTS, find_objects, suppress
 from colocam.segment.segmenter import Masks
-from colocam.types import ObjectMask
 
 GREY = (90, 90, 90)
 COLOURS = [(250, 20, 20), (20, 250, 20), (20, 20, 250)]
@@ -101,6 +100,8 @@ def test_what_the_map_does_not_show_is_no_object():
     segmenter = FloodSegmenter()
     assert find_objects(segmenter, [picture], np.zeros((1, 32, 32), np.uint8)) == [[]]
     assert segmenter.prompts == 0
+    find_objects(segmenter, [picture], np.full((1, 32, 32), 255, np.uint8))
+    assert 0 < segmenter.prompts <= POINTS
 
 
 def test_the_class_decides_among_what_the_map_shows():
@@ -121,29 +122,6 @@ def test_the_class_decides_among_what_the_map_shows():
     assert none == []
 
 
-def test_points_are_warm_and_as_many_as_allowed():
-    rng = np.random.default_rng(0)
-    sides = []
-    for width in (3, 8, 20, 40, 64):
-        level = np.zeros((64, 64), np.uint8)
-        level[:width, :width] = rng.integers(100, 256, (width, width))
-        level[-1, -1] = 15  # below a tenth of the maximum
-        points, side = warm_points(level)
-        assert 0 < len(points) <= POINTS
-        assert (points * 64 < width).all()
-        expected = {
-            (x, y)
-            for x in range(side)
-            for y in range(side)
-            if level[int((y + 0.5) / side * 64), int((x + 0.5) / side * 64)] >= 100
-        }
-        assert {tuple(np.rint(point * side - 0.5).astype(int).tolist()) for point in points} == expected
-        sides.append(side)
-    assert sides == sorted(sides, reverse=True)
-    assert sides[0] > 2 * sides[-1]
-    assert len(warm_points(np.zeros((64, 64), np.uint8)).points) == 0
-
-
 def masks_of(boxes, side=40):
     masks = np.zeros((len(boxes), side, side), bool)
     for mask, (x1, y1, x2, y2) in zip(masks, boxes, strict=True):
@@ -152,24 +130,9 @@ def masks_of(boxes, side=40):
     return flat @ flat.T
 
 
-def test_equal_masks_are_one_with_as_many_votes():
-    boxes = [(0, 0, 10, 10), (20, 20, 30, 30), (0, 0, 10, 11), (0, 0, 11, 10), (0, 0, 20, 20)]
-    found = distinct(masks_of(boxes), np.array([0.6, 0.5, 0.9, 0.7, 0.8]))
-    assert dict(zip(found.kept.tolist(), found.votes.tolist(), strict=True)) == {2: 3.0, 4: 1.0, 1: 1.0}
-    assert found.quality.tolist() == [0.9, 0.8, 0.5]
-    np.testing.assert_array_equal(np.diagonal(found.common), [110, 400, 100])
-
-
 def test_parts_and_faint_masks_are_suppressed_but_never_the_best():
     common = masks_of([(0, 0, 20, 20), (0, 0, 10, 10), (15, 0, 35, 20), (0, 30, 5, 35), (30, 30, 40, 40)])
     assert suppress(common, np.array([0.5, 0.4, 0.3, 0.019, 0.021])) == [0, 2, 4]
     assert suppress(common, np.array([0.3, 0.5, 0.2, 0.0, 0.0])) == [1, 2]  # the whole loses against its better part
     assert suppress(common, np.array([0.0, 0.01, 0.02, 0.0, 0.0])) == [2]
     assert suppress(common, np.zeros(5)) == []
-
-
-def test_a_mask_in_its_frame():
-    own = ObjectMask(np.array([2.0, 1.0, 4.0, 4.0]), np.array([[1, 0], [1, 1], [0, 1]], bool), 0.5)
-    mask = own.in_frame(5, 6)
-    assert mask.shape == (5, 6)
-    assert np.argwhere(mask).tolist() == [[1, 2], [2, 2], [2, 3], [3, 3]]

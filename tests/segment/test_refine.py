@@ -5,9 +5,27 @@ import pytest
 import torch
 
 from colocam.boxes.iou import iou
+from colocam.segment import load_segmenter
 from colocam.segment import refine as module
 from colocam.segment.refine import extents, mask_candidates, refine
 from colocam.segment.segmenter import BATCH, Masks
+
+
+@pytest.fixture(scope="module")
+def box_segmenter(box_segmenter_files):
+    return load_segmenter(box_segmenter_files)
+
+
+class Changed:
+    """A segmenter whose masks a function changes, or replaces by what it returns."""
+
+    def __init__(self, segmenter, change):
+        self.side, self.embed = segmenter.side, segmenter.embed
+        self._segmenter, self._change = segmenter, change
+
+    def masks(self, embedded, prompts):
+        found = self._segmenter.masks(embedded, prompts)
+        return self._change(found) or found
 
 
 def scene(size, shares):
@@ -62,29 +80,24 @@ def test_candidates_have_boxes_in_pixels_of_their_frames(box_segmenter):
 def test_the_expected_quality_decides_between_masks_that_fit_equally(box_segmenter, weight, monkeypatch):
     """The left and the right half of a map; the segmenter trusts the second more, and an empty mask most of all."""
 
-    class Halves(type(box_segmenter)):
-        def masks(self, embedded, prompts):
-            found = super().masks(embedded, prompts)
-            found.logits[:] = -4
-            found.logits[:, 0, 0, 8:24, 8:16] = 4
-            found.logits[:, 1, 0, 8:24, 16:24] = 4
-            found.quality[:, 1] = 0.9
-            found.quality[:, 2] = 5
-            return found
+    def halves(found):
+        found.logits[:] = -4
+        found.logits[:, 0, 0, 8:24, 8:16] = 4
+        found.logits[:, 1, 0, 8:24, 16:24] = 4
+        found.quality[:] = 0.5
+        found.quality[:, 1] = 0.9
+        found.quality[:, 2] = 5
 
     image, level, _ = scene((64, 64), (0.25, 0.25, 0.75, 0.75))
     monkeypatch.setattr(module, "QUALITY", weight)
-    (found,) = refine(Halves(), [image], level[None])
+    (found,) = refine(Changed(box_segmenter, halves), [image], level[None])
     assert found.box[0] == (32 if weight else 16)
 
 
 def test_tensors_give_what_arrays_give(box_segmenter):
-    class Tensors(type(box_segmenter)):
-        def masks(self, embedded, prompts):
-            return Masks(*(torch.from_numpy(part) for part in super().masks(embedded, prompts)))
-
+    tensors = Changed(box_segmenter, lambda found: Masks(*map(torch.from_numpy, found)))
     images, levels, _ = scenes()
-    for one, other in zip(refine(box_segmenter, images, levels), refine(Tensors(), images, levels), strict=True):
+    for one, other in zip(refine(box_segmenter, images, levels), refine(tensors, images, levels), strict=True):
         assert (one.mask == other.mask).all()
         assert one.overlap == other.overlap
 
@@ -104,26 +117,19 @@ def test_a_shot_goes_on_from_the_box_before(box_segmenter, before):
     level[0, 4:20, 4:20] = level[0, 36:52, 36:52] = 255
     level[0, 36:52, 36:53] = 255
 
-    class Places(type(box_segmenter)):
-        def masks(self, embedded, prompts):
-            found = super().masks(embedded, prompts)
-            found.logits[:] = -4
-            found.logits[:, 0, 0, 2:11, 2:11] = 4
-            found.logits[:, 1, 0, 21:30, 21:30] = 4
-            return found
+    def places(found):
+        found.logits[:] = -4
+        found.logits[:, 0, 0, 2:11, 2:11] = 4
+        found.logits[:, 1, 0, 21:30, 21:30] = 4
+        found.quality[:] = 0.5
 
-    (found,) = refine(Places(), [np.zeros((56, 56, 3), np.uint8)], level, before)
+    (found,) = refine(Changed(box_segmenter, places), [np.zeros((56, 56, 3), np.uint8)], level, before)
     assert (found.box[0] < 28) == (before is not None)
 
 
 def test_masks_do_not_reach_into_the_padding(box_segmenter):
-    class Everything(type(box_segmenter)):
-        def masks(self, embedded, prompts):
-            found = super().masks(embedded, prompts)
-            found.logits[:] = 4
-            return found
-
+    everything = Changed(box_segmenter, lambda found: found.logits.fill(4))
     image, level, _ = scene((80, 40), (0, 0, 1, 1))
-    found = mask_candidates(Everything(), [image], level[None])
+    found = mask_candidates(everything, [image], level[None])
     assert found.boxes[0, 0].tolist() == [0, 0, 80, 40]
     assert found.overlaps[0, 0] > 0.95

@@ -56,12 +56,6 @@ def test_a_map_and_a_mask_of_the_same_place_agree(size, left, top, extent):
     assert back == pytest.approx(np.array([x1, y1, x2, y2]) / 112, abs=0.6 / inside.min() + 0.6 / min(size))
 
 
-def test_the_padding_of_a_square_holds_no_map():
-    placed = maps_in_squares(np.full((1, 20, 20), 255, np.uint8), np.array([[32.0, 16.0]]), 32)[0]
-    assert (placed[:15] > 0).all()
-    assert (placed[17:] == 0).all()
-
-
 def bump(x, y, size=64, width=6.0):
     rows, columns = np.mgrid[:size, :size]
     return (255 * np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / (2 * width**2))).astype(np.uint8)

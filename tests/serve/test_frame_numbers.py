@@ -99,11 +99,11 @@ def films(tmp_path, make_video):
     return made
 
 
-def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf, wait_until_done):
+def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf):
     for path in films:
         shelf.library.add(path)
-    wait_until_done(shelf.library)
-    opened = ServedPage(page, shelf.address, shelf.workspace.token)
+    shelf.wait()
+    opened = ServedPage(page, shelf, shelf.address)
     for film in shelf.library.films():
         assert film.problem == ""
         # The number drawn into each frame, as FFmpeg decodes the film.

@@ -11,7 +11,7 @@ from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, read_corrections
 from colocam.serve import lessons as module
 from colocam.serve.lessons import Lessons
-from served_page import eventually
+from served_library import eventually
 
 NO_QUICK = str
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]

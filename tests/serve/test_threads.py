@@ -10,6 +10,7 @@ import pytest
 from colocam.serve import stills
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ModelList
+from served_library import serving
 
 THREADS = 4
 
@@ -25,7 +26,7 @@ def film(make_video, path, value):
 
 
 @pytest.fixture
-def adding_at_once(serving, tmp_path, monkeypatch):
+def adding_at_once(tmp_path, monkeypatch):
     """A library whose films several threads add at once: all know the id of theirs before one is added."""
     with serving(tmp_path / "page") as server:
         together, digest = threading.Barrier(THREADS), server.library._digest
@@ -56,7 +57,7 @@ def test_films_that_several_threads_add_under_one_name_get_names_of_their_own(ad
     assert len(names) == THREADS
 
 
-def test_films_are_added_removed_and_listed_by_several_threads(serving, make_video, tmp_path, wait_until_done):
+def test_films_are_added_removed_and_listed_by_several_threads(make_video, tmp_path):
     paths = [film(make_video, tmp_path / f"{number}.mp4", 30 * number) for number in range(THREADS)]
     with serving(tmp_path / "page") as server:
         library = server.library
@@ -77,7 +78,7 @@ def test_films_are_added_removed_and_listed_by_several_threads(serving, make_vid
             library.add(paths[number])
 
         at_once(work)
-        wait_until_done(library)
+        server.wait()
         assert sorted(one.name for one in library.films()) == sorted(row.name for row in server.store.films())
         assert [one.state for one in library.films()] == ["ready"] * THREADS
 

@@ -76,53 +76,11 @@ def test_the_box_given_last_has_a_say(video, lag, data):
         given = given if choice == NONE else pixels(video[t][choice][0])
 
 
-@pytest.mark.parametrize("lag", [0, 3, 16])
-def test_two_paths_of_the_same_worth_do_not_take_turns(lag):
-    here, there = ((0, 0, 4, 4), 0.6), ((10, 10, 14, 14), 0.6)
-    frames = [candidates([here, there][:: 1 if t % 2 else -1]) for t in range(40)]
-    path = BestPath(lag)
-    choices = [choice for frame in frames for choice in path.push(frame)] + path.finish()
-    assert len({tuple(frame.boxes[choice]) for frame, choice in zip(frames, choices, strict=True)}) == 1
-
-
-def best_path(frames, cuts=()):
-    """The choices over a whole video."""
-    path = BestPath(len(frames))
-    for number, frame in enumerate(frames):
-        assert path.push(frame, cut=number in cuts) == []
-    return path.finish()
-
-
-def test_a_bad_frame_is_passed_over_and_a_lasting_change_is_followed():
-    here, there = (0, 0, 4, 4), (10, 10, 14, 14)
-    frames = [candidates([(here, 0.6)])] * 4 + [candidates([(there, 0.6)])] + [candidates([(here, 0.6)])] * 4
-    assert best_path(frames) == [0] * 4 + [NONE] + [0] * 4
-    frames = [candidates([(here, 0.6), (there, 0.5)])] * 4 + [candidates([(here, 0.2), (there, 0.9)])] * 6
-    assert best_path(frames) == [0] * 4 + [1] * 6 or best_path(frames) == [1] * 10
-    assert best_path(frames, cuts=[4]) == [0] * 4 + [1] * 6
-    assert best_path([]) == []
-
-
 def test_a_long_video_loses_no_digits():
     frames = [candidates([((0, 0, 4, 4), 0.5), ((1, 0, 5, 4), 0.5 + TRUST + 1e-9)])] * 800
     path = BestPath(5)
     assert {choice for one in frames for choice in path.push(one)} == {1}
     assert len(path._open) <= 5
-
-
-@settings(deadline=None)
-@given(
-    first=st.integers(-6, 3),
-    count=st.integers(2, 9),
-    velocity=st.tuples(st.floats(-3, 3), st.floats(-3, 3)),
-    growth=st.floats(-0.1, 0.1),
-)
-def test_steady_motion_and_growth_pass_unchanged(first, count, velocity, growth):
-    times = np.arange(first, first + count, dtype=float)
-    centre = np.array([50.0, 40.0]) + times[:, None] * np.array(velocity)
-    half = np.array([10.0, 7.0]) * np.exp(growth * times)[:, None]
-    boxes = np.concatenate([centre - half, centre + half], axis=1)
-    np.testing.assert_allclose(smooth_box(times, boxes, 0.0, 2.5), [40, 33, 60, 47], rtol=1e-6)
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.3, 1.0, 1e6])

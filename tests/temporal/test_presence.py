@@ -89,17 +89,6 @@ def test_the_odds_against_an_object_add_up(e, f):
     assert found <= with_foreground(np.array([e]), min(1.0, f + 0.1))[0] + 1e-9
 
 
-def test_a_decoder_that_sees_nothing_outweighs_a_scene_of_the_class():
-    """The boat's lake without a boat: the classifier is sure of the class, the decoder draws nothing."""
-    peaks = [(6.0, 0.0, 0.0)] * 12
-    lake = Presence(PLAIN, 16, 0)
-    found = [p for frame, one in enumerate(peaks) for p in lake.push(np.array(one), 0.9 if frame < 6 else 0.1)]
-    found += lake.finish()
-    assert min(found[:4]) > 0.9
-    assert max(found[8:]) < 0.2
-    assert min(presences(Presence(PLAIN, 16, 0), peaks)) > 0.9  # the classifier alone
-
-
 def test_a_classifier_beyond_doubt_gives_numbers():
     for big in (1e3, 1e30):
         found = presences(Presence(PLAIN, 2, 0), [(big, 0.0, -big), (-big, 0.0, big), (big, 0.0, 0.0)])

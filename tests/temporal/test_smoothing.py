@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from colocam.boxes.candidates import Candidates
 from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
 from colocam.temporal.presence import Calibration, Presence
@@ -17,27 +16,14 @@ from colocam.temporal.smoothing import (
     REACH,
     SHARPNESS_ONLINE,
     WIDTH,
-    FrameObservation,
     LookAhead,
     single,
     smooth,
 )
 from colocam.temporal.smoothing import steady as steady_with
-from colocam.types import VideoFrame
+from observations import PLAIN, moved, observation
 
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
-PICTURE = np.zeros((4, 4, 3), np.uint8)
-PLAIN = Calibration(1.0, 0.0)
-
-
-def observation(time, *boxes, cut=False, score=0.7, thresholds=0.5):
-    found = np.array(boxes, float).reshape(-1, 4)
-    candidates = Candidates(found, *(np.broadcast_to(of, len(found)) for of in (score, thresholds)))
-    levels = np.zeros((96, 96), np.uint8)
-    for x1, y1, x2, y2 in found[:1].round().astype(int):
-        levels[y1 : y2 + 1, x1 : x2 + 1] = 255
-    heat, frame = levels / np.float32(255), VideoFrame(time, time / 25, PICTURE)
-    return FrameObservation(frame, np.zeros(3), heat, levels, candidates, np.zeros(3), cut)
 
 
 def steady(observations, ahead):
@@ -46,10 +32,6 @@ def steady(observations, ahead):
 
 def boxes_of(observations):
     return np.array([np.full(4, np.nan) if one.box is None else one.box for one in observations])
-
-
-def moved(box, dx, dy=0):
-    return (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
 
 
 @pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
@@ -64,19 +46,6 @@ def test_a_box_that_trembles_is_calmed_and_keeps_up_with_motion(ahead):
     # Of 1.5 pixels a frame; without look-ahead it trails behind by about a frame.
     assert np.abs(bias).max() < (0.7 if ahead.smooth else 2.0)
     assert np.abs(found - bias - np.array(true)).mean() < np.abs(np.array(seen) - np.array(true)).mean()
-
-
-@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
-def test_the_further_frames_are_apart_the_less_they_are_averaged(ahead):
-    """The same object at growing speed and, with as many frames, less and less of the last one to be seen again."""
-
-    def behind(speed):
-        true = np.array([moved(LEFT, speed * t) for t in range(8)])
-        return np.abs(boxes_of(steady([observation(t, box) for t, box in enumerate(true)], ahead)) - true).max() / speed
-
-    by_speed = [behind(speed) for speed in (1, 3, 6)]
-    assert by_speed == sorted(by_speed, reverse=True)
-    assert by_speed[-1] < (0.1 if ahead.smooth else 0.5)
 
 
 @settings(deadline=None, max_examples=30)
@@ -201,9 +170,6 @@ def classified(time, probabilities, peaks=(4.0, 4.0, 4.0), *, cut=False):
     return one
 
 
-CAT, DOG, OWL = np.eye(3) * 0.6 + 0.1
-
-
 @settings(deadline=None, max_examples=30)
 @given(
     chances=st.lists(st.lists(st.floats(0.01, 1), min_size=3, max_size=3), min_size=1, max_size=30),
@@ -223,18 +189,6 @@ def test_the_class_is_that_of_the_most_votes_in_the_shot(chances, cut, peak):
         votes = sum((1 - 1 / MEMORY) ** (last - t) * given[t] * weight for t in range(first, last + 1))
         assert votes[one.tag] == pytest.approx(votes.max(), rel=1e-4)
         np.testing.assert_allclose(one.shares, votes / votes.sum(), rtol=1e-4)
-
-
-@pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
-def test_a_class_that_flickers_is_outvoted_and_one_that_stays_takes_over(ahead):
-    """An empty frame, whose peaks are low, has hardly a vote."""
-    frames = [CAT, CAT, DOG, CAT, CAT, OWL] * 8 + [DOG] * 3 * MEMORY
-    shown = [classified(t, one) for t, one in enumerate(frames)]
-    tags = [one.tag for one in steady(shown, ahead)]
-    assert set(tags[:30]) == {0}
-    assert set(tags[-MEMORY:]) == {1}
-    empty = [classified(t, OWL, (-9.0, -9.0, -9.0)) for t in range(6)] + [classified(6 + t, CAT) for t in range(6)]
-    assert [one.tag for one in steady(empty, ahead)][6:] == [0] * 6
 
 
 def test_frames_by_themselves_have_the_published_box_and_no_track():

@@ -5,26 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from colocam.boxes.candidates import Candidates
 from colocam.evaluation.metrics import steadiness
 from colocam.temporal.path import NONE
-from colocam.temporal.presence import Calibration, Presence
-from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, FrameObservation, single, steady
-from colocam.types import ObjectMask, VideoFrame
+from colocam.temporal.presence import Presence
+from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, steady
+from colocam.types import ObjectMask
+from observations import PLAIN, moved, observation
 
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)
-PLAIN = Calibration(1.0, 0.0)
-PICTURE = np.zeros((4, 4, 3), np.uint8)
 BOTH = pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])
-
-
-def observation(time, *boxes, cut=False):
-    found = np.array(boxes, float).reshape(-1, 4)
-    candidates = Candidates(found, np.full(len(found), 0.7), np.full(len(found), 0.5))
-    nothing = np.zeros((96, 96))
-    return FrameObservation(
-        VideoFrame(time, time / 25, PICTURE), np.zeros(3), nothing, nothing, candidates, np.zeros(3), cut
-    )
 
 
 def followed(observations, ahead):
@@ -37,10 +26,6 @@ def followed(observations, ahead):
             objects[one.track] = one.box
     assert list(frames) == sorted(frames)
     return list(frames.values())
-
-
-def moved(box, dx, dy=0):
-    return (box[0] + dx, box[1] + dy, box[2] + dx, box[3] + dy)
 
 
 @BOTH
@@ -125,19 +110,6 @@ def test_online_no_later_frame_is_needed():
     for t in range(10):
         assert [next(out).frame.index, next(out).frame.index] == [t, t]
         assert taken[-1] == t
-
-
-def test_without_tracks_each_frame_stands_alone():
-    out = list(
-        single([observation(0, LEFT, RIGHT), observation(1), observation(2, LOW)], Presence(PLAIN, 0), instances=True)
-    )
-    assert [(one.frame.index, one.choice, one.track) for one in out] == [
-        (0, 0, None),
-        (0, 1, None),
-        (1, NONE, None),
-        (2, 0, None),
-    ]
-    assert [None if one.box is None else tuple(one.box) for one in out] == [LEFT, RIGHT, None, LOW]
 
 
 def scored(time, score, *boxes):

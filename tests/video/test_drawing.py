@@ -1,6 +1,4 @@
-import unicodedata
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -48,46 +46,11 @@ def test_true_boxes_are_dashed_and_predicted_ones_are_not():
     assert np.count_nonzero(np.diff(gaps.astype(int)) == 1) > 1
 
 
-def test_boxes_have_their_colours_at_their_places():
-    image = draw_localization(plain(), box=Box(20, 30, 60, 70), truth=[Box(70, 10, 110, 50)])
-    assert bounds(painted(image, PREDICTED)) == (20, 30, 60, 70)
-    assert bounds(painted(image, TRUE)) == (70, 10, 110, 50)
-    assert PREDICTED[0] > 4 * max(PREDICTED[1:]), "red"
-    assert TRUE[1] > 2 * max(TRUE[0], TRUE[2]), "green"
-    for x, y in ((40, 50), (90, 30), (5, 5)):
-        assert (image[y, x] == GREY).all(), "the inside and the outside stay as they were"
-
-
 def test_the_given_picture_is_not_changed():
     image = plain()
     before = image.copy()
     draw_localization(image, np.ones((4, 4)), Box(1, 2, 30, 40), truth=[Box(1, 2, 3, 4)], label=("cat",))
     assert np.array_equal(image, before)
-
-
-def test_line_grows_with_the_picture():
-    widths = []
-    for height in (96, 480, 1080):
-        image = draw_localization(plain(height * 16 // 9, height), box=Box(30, 30, 80, 80))
-        widths.append(int(painted(image, PREDICTED)[55, :55].sum()))
-    assert widths[0] == 2
-    assert widths[0] < widths[1] < widths[2] <= 8
-
-
-@pytest.mark.parametrize("ground", [(226, 26, 42), (255, 255, 255), (0, 0, 0), (30, 224, 84)])
-def test_lines_show_on_any_ground(ground):
-    image = draw_localization(np.full((90, 120, 3), ground, np.uint8), box=Box(20, 30, 60, 70))
-    row = image[50, 15:30].astype(int)
-    assert np.abs(np.diff(row, axis=0)).max() > 150
-
-
-@pytest.mark.parametrize(
-    "box", [Box(-20, -30, 500, 500), Box(119, 89, 119, 89), Box(0, 0, 0, 0), Box(50.6, 20.4, 51.2, 80)]
-)
-def test_hostile_boxes_stay_in_the_picture(box):
-    image = draw_localization(plain(), box=box, label=("cat", "93 %"))
-    assert image.shape == (90, 120, 3)
-    assert painted(image, PREDICTED).any()
 
 
 def test_heatmap_is_the_colour_map_with_growing_opacity():
@@ -149,34 +112,12 @@ def test_label_avoids_the_box_where_there_is_room():
         assert not inside.any()
 
 
-def test_label_at_the_edge_that_hides_less_of_a_tall_box():
-    upper = label_area(100, 100, Box(10, 12, 90, 98), ("cat",))
-    lower = label_area(100, 100, Box(10, 2, 90, 90), ("cat",))
-    assert bounds(upper)[1] < 20
-    assert bounds(lower)[3] > 90
-
-
-def test_a_long_tag_does_not_push_the_numbers_out():
-    short = label_area(96, 96, None, ("cat", "93 %", "box 0.81"))
-    long = label_area(96, 96, None, ("a very long tag for one class", "93 %", "box 0.81"))
-    assert short.any()
-    assert bounds(long)[3] >= bounds(short)[3]
-    numbers = draw_localization(plain(96, 96), label=("a very long tag for one class", "93 %", "box 0.81"))
-    none = draw_localization(plain(96, 96), label=("a very long tag for one class", "94 %", "box 0.18"))
-    assert not np.array_equal(numbers, none), "the numbers are drawn"
-
-
 def test_right_to_left_tags_leave_the_order_of_the_parts():
     first = draw_localization(plain(320, 240), label=("قطة", "93 %"))
     second = draw_localization(plain(320, 240), label=("قطة", "94 %"))
     changed = (first != second).any(-1)
     tag_only = painted(draw_localization(plain(320, 240), label=("قطة",)), (255, 255, 255))
     assert bounds(changed)[0] > bounds(tag_only)[2]
-
-
-def test_a_picture_too_small_for_text_gets_none():
-    assert np.array_equal(draw_localization(plain(16, 12), label=("cat", "93 %")), plain(16, 12))
-    assert np.array_equal(draw_localization(plain(5, 90), label=("cat",)), plain(5, 90))
 
 
 @settings(max_examples=40, deadline=None)
@@ -268,15 +209,6 @@ def test_a_system_font_is_used_where_it_has_the_glyph(monkeypatch, tmp_path):
         assert drawable("ab") == ("ab", drawing.BOLD)
     finally:
         drawing._font_with.cache_clear()
-
-
-def test_what_a_font_draws_is_what_freetype_reads():
-    """Fonts of matplotlib: with segments, with offsets into the glyph table, and with code points above 16 bits."""
-    folder = Path(mpl.get_data_path(), "fonts", "ttf")
-    some = [chr(code) for code in (*range(33, 0x30000, 97), *range(0x300, 0x370), 0xD812, 0xE000)]
-    plain = [one for one in some if not one.isspace() and unicodedata.category(one) != "Cf"]
-    for font in (drawing.REGULAR, folder / "STIXGeneral.ttf"):
-        assert {one for one in plain if drawing.draws(font, one)} == glyphs(font) & set(plain)
 
 
 def test_damaged_fonts_draw_nothing_or_what_they_have(tmp_path):

@@ -1,7 +1,6 @@
 """Videos are decoded in a process of their own: same frames, and a decoder that fails costs one video."""
 
 import gc
-import platform
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localize import Writing, localize_videos
 from colocam.video import fence, reader
 from colocam.video.decoder_child import Limits
-from colocam.video.fence import end_decoders, start_decoder
+from colocam.video.fence import end_decoders
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import MOST_SLOTS, FrameLayout
 from colocam.video.images import image_frames
@@ -244,11 +243,6 @@ def test_a_video_that_needs_more_memory_than_its_limit_loses_no_frames_silently(
     assert len(list(fence.decode(video))) == 3
 
 
-def test_what_is_not_stored_is_read_here():
-    assert isinstance(fence.open_video(VideoInput("testsrc", "lavfi")), reader.VideoReader)
-    assert isinstance(fence.open_video(VideoInput("-")), reader.VideoReader)
-
-
 def test_a_reader_that_is_left_early_leaves_a_decoder_that_works(make_video, tmp_path, decoders):
     video = make_video(tmp_path / "video.mp4", 40)
     end_decoders()
@@ -289,27 +283,3 @@ def test_a_decoder_prints_nothing_of_what_libjpeg_thinks(tmp_path, capfd):
     (tmp_path / "0.jpg").write_bytes(data.tobytes())
     assert fence.read_image(tmp_path / "0.jpg").shape == (40, 48, 3)
     assert capfd.readouterr().err == ""
-
-
-def test_decoders_do_not_load_torch(decoders):
-    end_decoders()
-    start_decoder()
-    wait_for(decoders)  # the kernel shows its command a little later
-    (decoder,) = decoders()
-    loaded = Path(f"/proc/{decoder}/maps").read_text
-    wait_for(lambda: "reader" in loaded() or ("/av/" in loaded() and "cv2" in loaded()))
-    loaded = loaded()
-    assert "libtorch" not in loaded
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the other C libraries have no such option")
-def test_a_decoder_reuses_the_memory_of_frames(make_video, tmp_path, decoders):
-    """Otherwise each frame of 640×360 takes 100 new pages or more from the kernel."""
-    video = make_video(tmp_path / "video.mp4", np.zeros((30, 360, 640, 3), np.uint8))
-    faults = []
-    for _ in range(3):
-        with fence.FencedReader(video, threads=1) as fenced:
-            assert len(list(fenced.frames(layout=FrameLayout(32, images=False)))) == 30
-        (decoder,) = decoders()
-        faults.append(int(Path(f"/proc/{decoder}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[7]))
-    assert faults[2] - faults[1] < 30 * 30

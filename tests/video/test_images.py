@@ -2,7 +2,6 @@
 
 import struct
 import zlib
-from importlib import import_module
 
 import cv2
 import numpy as np
@@ -111,14 +110,3 @@ def test_a_damaged_image_prints_nothing_of_opencv(tmp_path, capfd):
         (tmp_path / "1.png").write_bytes(cv2.imencode(".png", np.zeros((40, 48, 3), np.uint8))[1].tobytes()[:60])
         read_image(tmp_path / "1.png")
     assert capfd.readouterr().err == ""
-
-
-def test_opencv_before_4_13_is_silenced_by_its_other_function(monkeypatch, fresh_modules):
-    levels = []
-    monkeypatch.delattr(cv2.utils, "logging", raising=False)
-    monkeypatch.setattr(cv2, "setLogLevel", levels.append, raising=False)
-    for module in ("colocam.video.images", "colocam.evaluation.prediction_files"):
-        with fresh_modules():
-            import_module(module)
-    assert levels
-    assert set(levels) == {0}  # LOG_LEVEL_SILENT

@@ -3,7 +3,6 @@
 import os
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
 import av
 import cv2
@@ -188,17 +187,6 @@ def test_a_stream_that_changes_size_keeps_its_first(tmp_path, make_video, number
     assert [frame.image.shape for frame in frames] == [(48, 64, 3)] * 10
     assert [number_of(frame.image) for frame in frames] == [0, 1, 2, 3, 4] * 2
     assert [frame.pts for frame in frames] == [number / 25 for number in range(10)]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["two words.mp4", 'it\'s "quoted".mp4', "köttur 猫 кошка.mp4", "a:b.mp4", "50%03d.mp4", "-dash.mp4", "#1?.mp4"],
-)
-def test_awkward_names(tmp_path, make_video, monkeypatch, name):
-    path = make_video(tmp_path / "plain.mp4", 3).rename(tmp_path / name)
-    assert len(list(decode(path))) == 3
-    monkeypatch.chdir(tmp_path)
-    assert len(list(decode(Path(name)))) == 3
 
 
 def test_a_name_that_is_no_text(tmp_path, make_video):

@@ -4,7 +4,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
-import cv2
 import numpy as np
 import pytest
 
@@ -44,12 +43,6 @@ def test_a_browser_plays_it(tmp_path, numbered):
         assert (stream.codec_context.colorspace, stream.codec_context.color_range) == (1, 1)
 
 
-def test_frames_come_back_in_order(tmp_path, numbered, number_of):
-    frames = list(decode(write(tmp_path / "a.mp4", numbered(40))))
-    assert [number_of(frame.image) for frame in frames] == list(range(40))
-    assert [frame.pts for frame in frames] == [number / 25 for number in range(40)]
-
-
 def test_colours_survive(tmp_path):
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (200, 40, 20), (20, 60, 190), (250, 250, 10), (128, 128, 128)]
     pictures = [np.full((48, 64, 3), colour, np.uint8) for colour in colours]
@@ -61,11 +54,13 @@ def test_colours_survive(tmp_path):
     "fps",
     [None, 25, 29.97, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(15), Fraction(1, 2), 120, 59.94, 7.5],
 )
-def test_constant_frame_rates_are_exact(tmp_path, numbered, fps):
+def test_constant_frame_rates_are_exact(tmp_path, numbered, number_of, fps):
     path = write(tmp_path / "a.mp4", numbered(20), fps)
     rate = Fraction(fps or 25).limit_denominator(1001)
     assert probe(path).fps == rate
-    assert [frame.pts for frame in decode(path)] == [float(number / rate) for number in range(20)]
+    frames = list(decode(path))
+    assert [frame.pts for frame in frames] == [float(number / rate) for number in range(20)]
+    assert [number_of(frame.image) for frame in frames] == list(range(20))
 
 
 @pytest.mark.parametrize("start", [0.0, 3.5])
@@ -125,28 +120,16 @@ def test_equal_frames_give_equal_bytes(tmp_path, quadrants):
     assert write(tmp_path / "c.mp4", pictures[::-1]).read_bytes() != first
 
 
-def test_another_reader_agrees(tmp_path, quadrants):
-    path = write(tmp_path / "a.mp4", [quadrants()] * 5)
-    read, bgr = cv2.VideoCapture(str(path)).read()
-    assert read
-    assert np.abs(bgr[..., ::-1].astype(int) - quadrants()).mean() < 4
-
-
-@pytest.mark.parametrize("name", ["two words.mp4", 'it\'s "quoted".mp4', "köttur 猫.mp4", "a:b.mp4"])
-def test_awkward_names(tmp_path, numbered, monkeypatch, name):
+@pytest.mark.parametrize(
+    "name",
+    ["two words.mp4", 'it\'s "quoted".mp4', "köttur 猫 кошка.mp4", "a:b.mp4", "50%03d.mp4", "-dash.mp4", "#1?.mp4"],
+)
+def test_awkward_names_are_written_and_read(tmp_path, numbered, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     write(Path(name), numbered(3))
     assert names(tmp_path) == [name]
-    assert len(list(decode(Path(name)))) == 3
-
-
-def test_nothing_is_visible_before_the_end(tmp_path, numbered):
-    target = tmp_path / "new" / "a.mp4"
-    with VideoWriter(target, 64, 48, 25) as video:
-        for picture in numbered(30):
-            video.write(picture)
-        assert not target.exists()
-    assert names(target.parent) == ["a.mp4"]
+    for path in (Path(name), tmp_path / name):
+        assert len(list(decode(path))) == 3
 
 
 def test_an_error_leaves_nothing_and_keeps_the_old_file(tmp_path, numbered):

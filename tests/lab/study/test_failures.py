@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lab.study.examples import EMPTY, SEVERAL, SHIFT, WRONG, examples, find_failures
+from lab.study.examples import EMPTY, SEVERAL, SHIFT, WRONG, find_failures
 
 NAN = float("nan")
 NONE = [NAN] * 4
@@ -49,17 +49,3 @@ def test_a_shift_is_between_neighbours_of_one_clip_whose_object_stays():
     assert find([here, there], [1.0, 1.0], [1.0, 0.5], [still, moved], [0, 0])[SHIFT] == []
     assert find([here, NONE], [1.0, 0.0], [1.0, 0.5], [still, still], [0, 0])[SHIFT] == []
     assert find([here, there], [NAN, 0.0], [NAN, 0.5], [boxes(), still], [0, 0])[SHIFT] == []
-
-
-def test_examples_are_few_and_of_different_clips():
-    clips = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
-    found = {WRONG: [0, 1, 2, 5, 6, 8], SHIFT: [3, 5]}
-    assert examples(found, clips) == [
-        (0, WRONG),
-        (2, WRONG),
-        (5, WRONG),
-        (2, SHIFT),
-        (3, SHIFT),
-        (4, SHIFT),
-        (5, SHIFT),
-    ]
