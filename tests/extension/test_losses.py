@@ -103,10 +103,3 @@ def test_a_term_that_is_nan_now_and_then_is_skipped_and_reported(fit, journal, c
     assert said in capsys.readouterr().err
     assert [line.get("skipped") for line in journal(run, "colocam", "val")] == [1, None]
     assert [line["loss"] is None for line in journal(run, "colocam")][:3] == [False, True, False]
-
-
-def test_a_term_that_is_always_nan_stops_the_run(fit, tmp_path):
-    says = r"colocam stopped in epoch 1: the loss was NaN or infinite \(term never\) in 3 of 3 steps: lower its lr"
-    with pytest.raises(ColocamError, match=says):
-        fit(terms=[Term("never", 0.1, lambda step: step.maps.mean() * float("nan"))])
-    assert not (tmp_path / "run" / "model.json").exists()
