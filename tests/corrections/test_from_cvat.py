@@ -92,15 +92,6 @@ def test_a_file_without_a_track_says_nothing_of_frames_that_nobody_looked_at(tmp
     assert [frame for frame, one in told.items() if one == ("none", True)] == list(range(30))
 
 
-def test_frames_that_were_checked_are_accepted_for_sure(tmp_path, table):
-    path = cvat_file(tmp_path / "a.xml", ("cat", [cvat_box(0, PREDICTED), cvat_box(30, PREDICTED, outside=True)]))
-    queue = tmp_path / "queue.csv"
-    queue.write_text("video,frame,pts,doubt,reason\nfilm,3,0.12,0.9,faint\nfilm,7,0.28,0.8,faint\nother,9,1,1,x\n")
-    found = import_labels(path, "cvat", tables=[table], checked=queue).corrections
-    assert [one.frame for one in found if one.key] == [3, 7]
-    assert all(one.key for one in import_labels(path, "cvat", tables=[table], checked="all").corrections)
-
-
 @pytest.mark.parametrize(
     ("stated", "reason"),
     [

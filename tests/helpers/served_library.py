@@ -38,6 +38,17 @@ def eventually(condition):
     return found
 
 
+def grey_film(make_video, path, values, width=64):
+    """A film whose frames are grey, each of another value."""
+    return make_video(path, [np.full((48, width, 3), value, np.uint8) for value in values])
+
+
+def two_shots(make_video, path, size=(48, 64), lengths=(25, 15)):
+    """A film of noise with a cut."""
+    noise = np.random.default_rng(0).integers(0, 90, (2, *size, 3)) + np.array([0, 150])[:, None, None, None]
+    return make_video(path, list(np.repeat(noise.astype(np.uint8), lengths, axis=0)))
+
+
 class MovingBox:
     """Stands in for a Localizer; its first box begins ``shift`` pixels from the left, a threshold moves it down."""
 

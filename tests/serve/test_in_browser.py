@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change
-from served_library import LeavesAndReturns, MovingBox
+from served_library import LeavesAndReturns, MovingBox, grey_film
 from served_page import ServedPage, listening, served_page
 
 
@@ -50,7 +50,7 @@ def test_boxes_between_marked_frames_follow_as_the_server_says(one):
 
 
 def test_the_page_asks_whether_the_object_was_there_all_the_time(page, make_video, tmp_path):
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 64, 3), 60 + i, np.uint8) for i in range(32)])
+    film = grey_film(make_video, tmp_path / "film.mp4", range(60, 92))
     with served_page(page, tmp_path / "page", [film], model=LeavesAndReturns) as opened:
         opened.open()
         for number in (28, 7):

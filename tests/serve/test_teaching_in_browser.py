@@ -3,12 +3,11 @@
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_library import LESSON, MovingBox
+from served_library import LESSON, MovingBox, grey_film
 from served_page import served_page
 
 
@@ -21,7 +20,7 @@ def taught(page, make_video, stored_run, tmp_path, monkeypatch):
     for name in ("model.json", "model.safetensors"):
         shutil.copyfile(stored_run / name, run / name)
     card = parse_card((run / "model.json").read_text(), "model.json")
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 40 + 6 * number, np.uint8) for number in range(30)])
+    film = grey_film(make_video, tmp_path / "film.mp4", range(40, 220, 6), width=80)
 
     def load(path):
         return MovingBox({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
