@@ -405,6 +405,18 @@ def frame_cache(training) -> Path:
 
 
 @pytest.fixture(scope="session")
+def train_into(collection, frame_cache):
+    """``train_into(folder, override, …)`` trains a tiny model on the collection; gives the folder."""
+    from colocam.training import train  # noqa: PLC0415
+
+    def run(folder: Path, *overrides: str, source: Path = collection.manifest, **options: object) -> Path:
+        config = load_config(overrides=[*TINY, *overrides])
+        return train(source, folder, config, **{"frames": frame_cache, **options})
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def trained(training, tmp_path_factory) -> Path:
     """A run with CoLo-CAM and F-CAM, trained on the collection's tags alone; read only."""
     return shutil.copytree(training / "run", tmp_path_factory.mktemp("trained") / "run")

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from colocam import Localizer, load_config, train
+from colocam import Localizer, load_config
 from colocam.boxes import scale_boxes
 from colocam.maps.postprocess import arrays_postprocess, postprocess, with_color_mean
 from colocam.models import Classifier, LocalizerNet
@@ -14,10 +14,9 @@ SIDE = 32
 
 
 @pytest.fixture(scope="module")
-def run(collection, frame_cache, tiny, tmp_path_factory):
-    config = load_config(overrides=[*tiny, "frames.map_size=16", "localizer.color_mean=clip", "localizer.focus=true"])
-    assert config.frames.crop == SIDE
-    return train(collection.manifest, tmp_path_factory.mktemp("maps") / "run", config, frames=frame_cache)
+def run(train_into, tmp_path_factory):
+    changes = ("frames.map_size=16", "localizer.color_mean=clip", "localizer.focus=true")
+    return train_into(tmp_path_factory.mktemp("maps") / "run", *changes)
 
 
 def test_a_decoder_that_ends_at_the_map_size_gives_what_is_otherwise_enlarged(tiny):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -30,14 +31,9 @@ def journal(run: Path) -> list[dict]:
 
 
 @pytest.fixture
-def fit(collection, frame_cache, tiny, tmp_path):
-    """``fit(name, override, …)`` trains on the collection into ``tmp_path/name``."""
-
-    def run(name, *overrides, source=collection.manifest, **options):
-        config = load_config(overrides=[*tiny, *overrides])
-        return train(source, tmp_path / name, config, frames=frame_cache, **options)
-
-    return run
+def fit(train_into, tmp_path):
+    """``fit(override, …)`` trains on the collection into ``tmp_path/run``."""
+    return partial(train_into, tmp_path / "run")
 
 
 def test_what_a_run_folder_holds(trained):
@@ -111,7 +107,7 @@ def test_maps_can_be_looked_at_after_each_epoch(fit, trained):
         with torch.inference_mode():
             seen.append((phase, epoch, mapper.draw(frames, classes)[0].clone()))
 
-    run = fit("shown", after_epoch=look)
+    run = fit(after_epoch=look)
     assert [(phase, epoch) for phase, epoch, _ in seen] == [(p, e) for p in ("classifier", "colocam") for e in (0, 1)]
     assert not torch.equal(seen[2][2], seen[3][2])
     net = load_model(run).net.eval()
@@ -122,14 +118,14 @@ def test_maps_can_be_looked_at_after_each_epoch(fit, trained):
 
 
 def test_seeds_decide(fit, trained):
-    other = fit("other", "seed=1")
+    other = fit("seed=1")
     assert (other / "model.safetensors").read_bytes() != (trained / "model.safetensors").read_bytes()
     assert journal(other)[0]["loss"] != journal(trained)[0]["loss"]
 
 
 def test_methods_do_not_disturb_each_other(fit, trained):
     """F-CAM alone is F-CAM after CoLo-CAM; the first method is the run's model."""
-    run = fit("run", "methods=[fcam]")
+    run = fit("methods=[fcam]")
     assert (run / "model.safetensors").read_bytes() == (trained / "fcam" / "model.safetensors").read_bytes()
     assert json.loads((run / "model.json").read_text(encoding="utf-8"))["method"] == "fcam"
 
@@ -142,7 +138,7 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
         return extract(method, *arguments)
 
     monkeypatch.setattr("colocam.training.validation.extract", seen)
-    run = fit("run", "cam=gradcam++", "localizer.epochs=1", boxes=collection.truth)
+    run = fit("cam=gradcam++", "localizer.epochs=1", boxes=collection.truth)
     stored = json.loads((run / "classifier" / "cams.json").read_text(encoding="utf-8"))
     assert stored["source"]["method"] == "gradcam++"
     opened = open_run(run, "cpu")
@@ -158,11 +154,11 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
     assert chosen["corloc"] == pytest.approx(max(line["corloc"] for line in lines), rel=1e-4)
     assert list(evaluate(run, collection.truth).methods) == ["gradcam++", "colocam"]
     with pytest.raises(ColocamError, match=r"another configuration \(cam: gradcam\+\+ there, layercam now\)"):
-        fit("run", "localizer.epochs=1", boxes=collection.truth)
+        fit("localizer.epochs=1", boxes=collection.truth)
 
 
 def test_boxes_of_validation_videos_choose(fit, collection, trained):
-    run = fit("run", boxes=collection.truth)
+    run = fit(boxes=collection.truth)
     card = json.loads((run / "model.json").read_text(encoding="utf-8"))
     assert card["threshold_from"] == "validation"
     lines = [line for line in journal(run) if line["event"] == "val" and line["phase"] == "colocam"]
@@ -182,7 +178,7 @@ def test_boxes_that_belong_to_no_validation_video(fit, tmp_path):
     table = tmp_path / "boxes.csv"
     table.write_text("clip,frame,present,x1,y1,x2,y2\nbus/train-0,1,1,2,2,9,9\n", encoding="utf-8")
     with pytest.raises(ColocamError, match="the boxes belong to no frame of a validation video"):
-        fit("run", boxes=table)
+        fit(boxes=table)
 
 
 def test_a_manifest_without_validation(fit, collection, tmp_path):
@@ -190,7 +186,7 @@ def test_a_manifest_without_validation(fit, collection, tmp_path):
     table = tmp_path / "manifest.csv"
     table.write_text("\n".join(line for line in lines if ",val," not in line), encoding="utf-8")
     with pytest.raises(ColocamError, match="no validation video"):
-        fit("run", source=table)
+        fit(source=table)
 
 
 def test_folders_of_pictures_train_like_videos(tmp_path, collection, tiny):
@@ -208,17 +204,17 @@ def test_folders_of_pictures_train_like_videos(tmp_path, collection, tiny):
 
 def test_relative_and_absolute_names_are_one_run(fit, collection, tmp_path, monkeypatch):
     monkeypatch.chdir(collection.manifest.parent)
-    run = fit("run", "localizer.epochs=1", source=Path(collection.manifest.name))
+    run = fit("localizer.epochs=1", source=Path(collection.manifest.name))
     before = (run / "model.safetensors").read_bytes()
     monkeypatch.chdir(tmp_path)
-    fit("run", "localizer.epochs=1")
+    fit("localizer.epochs=1")
     assert (run / "model.safetensors").read_bytes() == before
 
 
 def test_something_is_learnt(fit, collection):
     """Coloured squares on grey noise, 16 of 48×40 pixels: the box of a whole frame, or of noise, is never right."""
     longer = ["classifier.epochs=12", "classifier.batch=10", "classifier.frames_per_clip=5", "classifier.lr=0.2"]
-    run = fit("run", *longer, "classifier.jitter=0", "localizer.epochs=8", "methods=[fcam]")
+    run = fit(*longer, "classifier.jitter=0", "localizer.epochs=8", "methods=[fcam]")
     steps = [line for line in journal(run) if line["event"] == "train"]
     for phase, term in (("classifier", "cross_entropy"), ("fcam", "seeds")):
         losses = [line[term] for line in steps if line["phase"] == phase]
@@ -228,7 +224,7 @@ def test_something_is_learnt(fit, collection):
     assert result.methods["fcam"]["oracle-global"].average >= 25
 
 
-def test_sgd_trains_the_class_at_the_size_that_it_is_read_at(collection, frame_cache, tiny, tmp_path, monkeypatch):
+def test_sgd_trains_the_class_at_the_size_that_it_is_read_at(fit, monkeypatch):
     sides = []
     plain = Encoder.forward
 
@@ -238,8 +234,7 @@ def test_sgd_trains_the_class_at_the_size_that_it_is_read_at(collection, frame_c
         return plain(encoder, frames)
 
     monkeypatch.setattr(Encoder, "forward", noted)
-    config = load_config(overrides=[*tiny, "classifier.size=16", "methods=[]"])
-    run = train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    run = fit("classifier.size=16", "methods=[]")
     assert set(sides) == {16}
     classifier = open_run(run).classifier()
     assert (classifier.size, classifier.normalise) == (16, False)
