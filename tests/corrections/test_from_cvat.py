@@ -2,7 +2,6 @@
 
 import pytest
 
-from colocam.errors import ColocamError
 from colocam.labels import import_labels
 from label_scenes import row, write_table
 
@@ -167,22 +166,3 @@ def test_a_project_of_two_tasks(tmp_path, table, brief):
     found = import_labels(path, "cvat", tables=[table])
     assert brief(found.corrections)[2] == ("box", (5, 6, 7, 8), True)
     assert dict(found.left_out) == {"boxes of 'b.mp4': no table is of this video": 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("{}", "not XML"),
-        ("<annotation/>", "not CVAT's XML"),
-        ("<!DOCTYPE a [<!ENTITY b 'c'>]><annotations>&b;</annotations>", "declares entities"),
-        ("<annotations><track label='cat'><box frame='1' xtl='a'/></track></annotations>", "must be a number"),
-        ("<annotations><track label='cat'><box frame='-1'/></track></annotations>", "must be a whole number"),
-        ("<annotations><track label='cat'><box/></track></annotations>", "has no frame"),
-        (b"\xff\xfe<", "not text in UTF-8"),
-    ],
-)
-def test_another_file_is_refused(tmp_path, text, told):
-    path = tmp_path / "a.xml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ColocamError, match=told):
-        import_labels(path, "cvat")
