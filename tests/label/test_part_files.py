@@ -1,6 +1,5 @@
 """Parts that are not whole are noticed."""
 
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
