@@ -210,20 +210,21 @@ def test_top_1_needs_class_and_box(tmp_path, truth):
     assert found.classification.classes == pytest.approx({"cat": 200 / 3, "dog": 100})
 
 
-def test_boxes_at_the_published_size(tmp_path):
+@pytest.mark.parametrize(
+    ("right", "as_it_is", "squeezed"),
+    [
+        (40, 100, 100),  # in frame pixels 21·21 of 42·21; at 224 (10, 20, 20, 60) in (10, 20, 30, 60): 11·41 of 21·41
+        (38.5, 0, 0),  # 19.5 of 42 columns; 10.25 of 21
+        (39.2, 0, 100),  # 20.2 of 42; 10.6 of 21
+    ],
+)
+def test_boxes_at_the_published_size(tmp_path, right, as_it_is, squeezed):
     """At 224 a frame of 448×112 is squeezed and true corners are truncated: here that makes an IoU of .5 of less."""
     columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
     truth = csv_table(tmp_path / "t.csv", columns, "a,0,1,20,10,61,30,cat,448,112", "b,0,1,0,0,9,9,dog,448,112")
-    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 40, 30), ("b", 0): (0, 0, 9, 9)})
-    # in frame pixels 21·21 of 42·21; at 224 (10, 20, 20, 60) in (10, 20, 30, 60): 11·41 of 21·41
-    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 100
-    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 100
-    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 38.5, 30), ("b", 0): (0, 0, 9, 9)})
-    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 0  # 19.5 of 42 columns
-    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 0  # 10.25 of 21
-    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 39.2, 30), ("b", 0): (0, 0, 9, 9)})
-    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 0  # 20.2 of 42
-    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 100  # 10.6 of 21
+    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, right, 30), ("b", 0): (0, 0, 9, 9)})
+    assert evaluate_predictions(table, truth).boxes.classes["cat"] == as_it_is
+    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == squeezed
 
 
 # maps
