@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz.case import load_case
 from tests.fuzz.runner import Runner, Summary
 from tests.fuzz.verdict import CLEAN, FAULTS, Verdict
 
@@ -27,8 +26,6 @@ def main() -> int:
 
 def _run(asked: argparse.Namespace, folder: Path) -> int:
     runner = Runner(folder / "work", seed=asked.seed, jobs=asked.jobs, faults=asked.faults)
-    if asked.only is not None:
-        return _show(runner, asked.only)
     numbers = iter(range(asked.count)) if asked.count else itertools.count()
     began = time.monotonic()
     until = began + (60 * asked.minutes if asked.minutes else float("inf"))
@@ -47,21 +44,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="inputs at the same time")
     parser.add_argument("--faults", type=Path, default=Path("fuzz-faults"), help="folder for inputs that show a fault")
-    parser.add_argument("--only", type=int, metavar="NUMBER", help="run one input of the seed and print what it says")
     asked = parser.parse_args()
     if asked.minutes is None and asked.count is None:
         asked.minutes = 10.0
     return asked
-
-
-def _show(runner: Runner, number: int) -> int:
-    root = runner.folder / "once"
-    verdict = runner.once(number, root)
-    print("colocam", *map(repr, load_case(root / "case.json").argv))
-    for name in ("stdout", "stderr"):
-        sys.stdout.write((root / name).read_bytes().decode("utf-8", "backslashreplace"))
-    print(verdict.kind, verdict.signature)
-    return int(verdict.kind in FAULTS)
 
 
 def _report_fault(number: int, target: str, verdict: Verdict) -> None:

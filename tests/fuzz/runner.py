@@ -134,13 +134,6 @@ class Runner:
             self._collect(running, summary, report)
         return summary
 
-    def once(self, number: int, root: Path) -> Verdict:
-        """Run one input by itself in the folder ``root``."""
-        child = self._start(number, root)
-        while (ended := child.poll()) is None:
-            time.sleep(PAUSE)
-        return judge(root, ended)
-
     def _start(self, number: int, root: Path) -> "Child":
         return Child(root, partial(build, self.seed, number, self.corpus), self.permitted)
 

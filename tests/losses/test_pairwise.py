@@ -78,10 +78,6 @@ def test_bf16_autocast_changes_nothing():
     with torch.autocast("cpu", torch.bfloat16):
         inside = losses[0](frames, maps, SEQUENCES), losses[1](frames, maps)
     torch.testing.assert_close(inside, plain)
-    half = maps.detach().bfloat16().requires_grad_()
-    (gradient,) = torch.autograd.grad(losses[1](frames, half), half)
-    assert gradient.dtype == torch.bfloat16
-    assert gradient.isfinite().all()
 
 
 def test_alike_colours_with_alike_maps_cost_less():
@@ -118,7 +114,9 @@ def test_the_gradient_has_the_type_of_the_maps_and_the_loss_is_never_half(dtype)
     frames, maps = inputs(dtype)
     for loss in (CoLocLoss(SIGMA)(frames, maps, SEQUENCES, 3), CRFLoss(SIGMA, SIGMA_XY)(frames, maps)):
         assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-        assert torch.autograd.grad(loss, maps)[0].dtype == dtype
+        (gradient,) = torch.autograd.grad(loss, maps)
+        assert gradient.dtype == dtype
+        assert gradient.isfinite().all()
 
 
 def test_a_second_derivative_is_refused():

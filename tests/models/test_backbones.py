@@ -59,6 +59,7 @@ def test_any_network_gives_maps_and_a_decoder_takes_them(name, stride, reduction
         ("xception41", ["blocks_12."]),
         ("vgg11", ["added."]),
         ("inception_v3", ["added."]),
+        ("vit_tiny_patch16_224", ["vit.blocks.11.", "vit.norm."]),
     ],
 )
 def test_the_last_stage_is_what_follows_the_last_but_one_map(name, stage):

@@ -4,7 +4,6 @@ import pytest
 import timm
 import torch
 from segmentation_models_pytorch.decoders.unet.decoder import UnetDecoder
-from torch import nn
 
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
@@ -29,12 +28,6 @@ SMALL = {
 @pytest.fixture(scope="module")
 def config(tiny):
     return load_config(overrides=tiny)
-
-
-@pytest.fixture
-def net(config):
-    torch.manual_seed(0)
-    return LocalizerNet(Classifier(config.backbone, 3), config.localizer.decoder)
 
 
 def frames(count=2, side=32, seed=0):
@@ -134,20 +127,6 @@ def test_frozen_means_frozen(kind):
     changed = {n for n, tensor in net.decoder.state_dict().items() if not torch.equal(tensor, decoder[n])}
     assert {n for n, _ in net.decoder.named_parameters()} <= changed
     assert any("running_mean" in name for name in changed)
-
-
-def test_a_decoder_with_one_block_fewer_ends_at_the_finest_features(config):
-    full, short = config.localizer.decoder, config.localizer.decoder[:-1]
-    classifier = Classifier(config.backbone, 3)
-    torch.manual_seed(0)
-    net = LocalizerNet(classifier, short).eval()
-    with torch.no_grad():
-        features = net.classifier(frames()).features
-        inner = net.decoder.head(net.decoder.unet([frames(), *features]))
-        assert inner.shape[2:] == features[0].shape[2:] == (16, 16)
-        wanted = nn.Upsample(size=(32, 32), mode="bilinear")(inner)
-        torch.testing.assert_close(net(frames()).map_logits, wanted)
-    assert len(LocalizerNet(classifier, full).decoder.unet.blocks) == len(net.decoder.unet.blocks) + 1
 
 
 @pytest.mark.parametrize(

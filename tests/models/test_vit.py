@@ -84,14 +84,6 @@ def test_frames_that_do_not_divide_into_patches(net):
         net(frames(1, 64, 60))
 
 
-def test_the_last_block_learns_faster(net):
-    encoder = net.classifier.encoder
-    late = {id(parameter) for parameter in encoder.last_stage()}
-    names = {name for name, parameter in encoder.named_parameters() if id(parameter) in late}
-    assert names == {n for n, _ in encoder.named_parameters() if "blocks.1." in n or n.startswith("network.vit.norm")}
-    assert len(names) == 14
-
-
 def test_both_stages_train_on_a_transformer(tmp_path, tiny, collection, frame_cache):
     settings = [setting for setting in tiny if not setting.startswith(("backbone", "localizer.decoder"))]
     config = load_config(

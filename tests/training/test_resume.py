@@ -1,6 +1,5 @@
 """Ctrl-C, a kill or a full disk at any moment: the same command goes on and ends where it would have ended anyway."""
 
-import json
 import os
 import signal
 import socket
@@ -82,14 +81,6 @@ def test_a_run_stopped_after_every_single_step_ends_as_one_that_never_stopped(tm
     phases = ("classifier", "colocam")
     assert {f"stopped in {phase} after step {k}" for phase in phases for k in range(1, 6)} <= set(stops)
     assert_same(run, trained)
-
-
-def test_a_finished_run_is_left_as_it_is(train, trained, monkeypatch):
-    monkeypatch.setattr(loop, "sgd_step", None)  # nothing may be trained
-    before = contents(trained)
-    train(trained)
-    assert contents(trained) == before
-    assert all(json.loads(line) for line in (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize("share", [0.25, 0.6])

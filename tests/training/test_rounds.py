@@ -67,18 +67,6 @@ def trained(train, tmp_path_factory):
     return train(tmp_path_factory.mktemp("rounds") / "run", "crop_head=true")
 
 
-def test_the_second_round_learns_labels_alone(trained, collection):
-    records = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
-    steps = {
-        phase: next(one for one in records if one["phase"] == phase and one["event"] == "train")
-        for phase in ("colocam, round 1", "colocam")
-    }
-    assert {"seeds", "crf", "size", "coloc"} <= steps["colocam, round 1"].keys()
-    assert "seeds" in steps["colocam"]
-    assert not {"crf", "size", "coloc"} & steps["colocam"].keys()
-    assert 0 <= evaluate(trained, collection.truth).methods["colocam"]["validation"].average <= 100
-
-
 @pytest.mark.parametrize("damage", [None, "labels.npy"])
 def test_an_interrupted_run_ends_as_an_undisturbed_one(damage, trained, train, tmp_path, monkeypatch):
     """Stopped while labels are made, then continued by the same call; damaged files are made again."""

@@ -50,40 +50,12 @@ def test_what_a_run_folder_holds(trained):
     assert config["seed"] == 0
     assert config["methods"] == ["colocam", "fcam"]
     assert config["localizer"]["losses"]["divisor"] == "affinity"  # also what nobody set is written down
+    card, best = (json.loads((trained / name).read_text()) for name in ("model.json", "colocam/best.json"))
+    assert (card["threshold_from"], card["threshold"]) == ("tags-only", best["threshold"])
+    assert best["epoch"] == 1  # without boxes, the last one
     environment = json.loads((trained / "environment.json").read_text(encoding="utf-8"))
     assert environment["packages"]["torch"]
     assert environment["seed"] == 0
-
-
-def test_the_model_card(trained):
-    card = json.loads((trained / "model.json").read_text(encoding="utf-8"))
-    assert card["method"] == "colocam"
-    assert card["tags"] == ["bus", "cat", "owl"]
-    assert card["size"] == 32
-    assert card["threshold_from"] == "tags-only"
-    assert 0 <= card["threshold"] < 1
-    last = json.loads((trained / "colocam" / "best.json").read_text(encoding="utf-8"))
-    assert card["threshold"] == last["threshold"]
-    assert last["epoch"] == 1  # without boxes, the last one
-
-
-def test_the_journal(trained):
-    lines = journal(trained)
-    assert [line["phase"] for line in lines] == sorted(
-        (line["phase"] for line in lines), key=["classifier", "colocam", "fcam"].index
-    )
-    for phase, terms in {
-        "classifier": ["cross_entropy"],
-        "colocam": ["seeds", "crf", "size", "coloc"],
-        "fcam": ["seeds", "crf", "size"],
-    }.items():
-        steps = [line for line in lines if line["phase"] == phase and line["event"] == "train"]
-        assert [line["step"] for line in steps] == list(range(6))
-        assert [line["epoch"] for line in steps] == [0, 0, 0, 1, 1, 1]
-        for line in steps:
-            assert line.keys() == {"phase", "event", "epoch", "step", "lr", "loss", *terms}
-            assert line["loss"] == pytest.approx(sum(line[term] for term in terms), rel=1e-4)
-        assert [line["epoch"] for line in lines if line["phase"] == phase and line["event"] == "val"] == [0, 1]
 
 
 def test_training_reads_no_test_video_and_no_box(trained, collection, tmp_path, tiny):
@@ -130,14 +102,7 @@ def test_methods_do_not_disturb_each_other(fit, trained):
     assert json.loads((run / "model.json").read_text(encoding="utf-8"))["method"] == "fcam"
 
 
-def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
-    judged = []
-
-    def seen(method, *arguments):
-        judged.append(method)
-        return extract(method, *arguments)
-
-    monkeypatch.setattr("colocam.training.validation.extract", seen)
+def test_any_cam_may_be_the_source_of_the_seeds(fit, collection):
     run = fit("cam=gradcam++", "localizer.epochs=1", boxes=collection.truth)
     stored = json.loads((run / "classifier" / "cams.json").read_text(encoding="utf-8"))
     assert stored["source"]["method"] == "gradcam++"
@@ -148,7 +113,6 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection, monkeypatch):
     expected = min_max(extract("gradcam++", opened.classifier("cam"), frames, classes))
     found = np.load(run / "classifier" / "cams.npy")[:2].astype(np.float32)
     np.testing.assert_allclose(found, expected.numpy(), atol=2e-3)
-    assert set(judged) == {"gradcam++", "cam"}  # presence is calibrated on the plain one
     lines = [line for line in journal(run) if line["event"] == "val" and line["phase"] == "classifier"]
     chosen = json.loads((run / "classifier" / "cam.json").read_text(encoding="utf-8"))
     assert chosen["corloc"] == pytest.approx(max(line["corloc"] for line in lines), rel=1e-4)

@@ -9,7 +9,7 @@ import torch
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.models import LocalizerNet, make_classifier
-from colocam.run import open_run, untrained
+from colocam.run import untrained
 from lab.study import cells, curves, methods, run_study
 from lab.study.cells import Cam, Trained, run_cell, slug
 from lab.study.workplace import Lab, open_data
@@ -92,17 +92,6 @@ def test_validation_boxes_choose_the_epochs_where_asked(lab, tmp_path):
     assert asked.identity(asked.config()) != lab.identity(lab.config())
     folder, _ = run_cell(asked, Trained("colocam"), 0)
     assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["threshold_from"] == "validation"
-
-
-def test_models_are_kept_only_where_nothing_was_changed(lab, again):
-    again("sampling")
-    plain, _ = run_cell(lab, Trained("tcam"), 0)
-    assert open_run(plain).config.methods == ("tcam",)
-    assert (plain / "model.safetensors").is_file()
-    assert not (plain / "classifier").exists()
-    other = next(name for name in ("adjacent", "gaussian") if name != lab.config().localizer.sampler)
-    changed, _ = run_cell(lab, Trained("colocam", (f"localizer.sampler={other}",)), 0)
-    assert not (changed / "model.safetensors").exists()
 
 
 def test_a_damaged_result_is_named(lab, tmp_path):

@@ -75,16 +75,6 @@ def test_the_studies_share_one_classifier_and_equal_cells(smoked):
     assert len(digests) == len(set(digests))
 
 
-def test_the_same_cell_under_another_label_is_not_run_again(smoked, lab):
-    """The smoke test's n is 3: nothing but the label tells these two apart."""
-    folder = smoked("temporal")
-    before = cell_results(folder)
-    n = lab.config().localizer.frames
-    _, result = run_cell(lab, Trained("colocam", (f"localizer.frames={n}",)), 0)
-    assert result in before.values()
-    assert cell_results(folder).keys() == before.keys()
-
-
 @pytest.mark.parametrize("name", PAPER)
 def test_a_study_that_was_stopped_at_once_has_empty_tables(name, collection, tmp_path):
     lab = Lab(tmp_path, StudyData("none", collection.manifest, collection.truth), smoke=True, device="cpu")

@@ -1,30 +1,6 @@
-"""Tables: CSV that other readers read, and sentences about the order of rows."""
+"""Sentences about the order of rows."""
 
-import csv
-import io
-
-import pytest
-
-from lab.study.tables import Measured, Table, order_note, to_csv
-
-
-def table():
-    rows = (("a | b", Measured((1.0, 3.0)), 5.5), ("c", None, "in words, with a comma"))
-    return Table("table", "Title", ("name", "ours", "published"), rows)
-
-
-def test_csv_keeps_all_digits_and_tells_the_seeds():
-    rows = list(csv.DictReader(io.StringIO(to_csv(table()))))
-    assert float(rows[0]["ours"]) == 2
-    assert float(rows[0]["ours, std"]) == pytest.approx(2**0.5, rel=1e-15)
-    assert rows[0]["ours, seeds"] == "2"
-    assert rows[1] == {
-        "name": "c",
-        "ours": "",
-        "ours, std": "",
-        "ours, seeds": "",
-        "published": "in words, with a comma",
-    }
+from lab.study.tables import Measured, order_note
 
 
 def test_the_order_of_rows_is_compared():
