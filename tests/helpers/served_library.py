@@ -18,6 +18,15 @@ from colocam.types import Box, Localization
 
 HOST = "127.0.0.1:8620"
 PATIENCE = 60
+LESSON = """
+import json, pathlib, sys
+out = pathlib.Path(sys.argv[4])
+out.mkdir()
+stages = [{"name": "before", "iou": 0.5, "kept": True}, {"name": "decoder", "iou": 0.75, "kept": True}]
+(out / "learning.json").write_text(json.dumps({"stages": stages, "held_out": {"frames": 7}}))
+(out / "model.json").write_text("{}")
+print("learnt")
+"""
 
 
 def eventually(condition):
@@ -27,6 +36,17 @@ def eventually(condition):
         assert time.monotonic() < end
         time.sleep(0.01)
     return found
+
+
+def grey_film(make_video, path, values, width=64):
+    """A film whose frames are grey, each of another value."""
+    return make_video(path, [np.full((48, width, 3), value, np.uint8) for value in values])
+
+
+def two_shots(make_video, path, size=(48, 64), lengths=(25, 15)):
+    """A film of noise with a cut."""
+    noise = np.random.default_rng(0).integers(0, 90, (2, *size, 3)) + np.array([0, 150])[:, None, None, None]
+    return make_video(path, list(np.repeat(noise.astype(np.uint8), lengths, axis=0)))
 
 
 class MovingBox:

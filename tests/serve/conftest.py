@@ -3,10 +3,9 @@
 import itertools
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from served_library import PATIENCE, serving
+from served_library import PATIENCE, serving, two_shots
 from served_page import CHROMIUM, ServedPage, listening
 
 
@@ -14,13 +13,6 @@ from served_page import CHROMIUM, ServedPage, listening
 def stored_run():
     """A small trained run."""
     return Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
-
-
-def two_shots(make_video, path):
-    """A film of 40 frames with a cut."""
-    rng = np.random.default_rng(0)
-    first, second = (rng.integers(0, 90, (48, 64, 3)).astype(np.uint8) + shift for shift in (0, 150))
-    return make_video(path, [image.astype(np.uint8) for image in [first] * 25 + [second] * 15])
 
 
 @pytest.fixture

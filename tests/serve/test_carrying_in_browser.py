@@ -8,7 +8,7 @@ import pytest
 
 from colocam.serve.marks import BOX, FOLLOWS, PREDICTED
 from colocam.types import Box
-from served_library import MovingBox
+from served_library import MovingBox, two_shots
 from served_page import served_page
 
 WIDTH, HEIGHT, COUNT, CUT = 128, 96, 60, 30
@@ -37,10 +37,7 @@ class Displaced(MovingBox):
 @pytest.fixture
 def swinging(page, make_video, tmp_path):
     """The page and a video of two shots, whose object the model sees beside its place."""
-    rng = np.random.default_rng(0)
-    first, second = (rng.integers(0, 90, (HEIGHT, WIDTH, 3)) + shift for shift in (0, 150))
-    images = [image.astype(np.uint8) for image in [first] * CUT + [second] * (COUNT - CUT)]
-    film = make_video(tmp_path / "film.mp4", images)
+    film = two_shots(make_video, tmp_path / "film.mp4", (HEIGHT, WIDTH), (CUT, COUNT - CUT))
     with served_page(page, tmp_path / "page", [film], model=Displaced) as opened:
         assert np.flatnonzero(opened.library.film(opened.film).index.cuts).tolist() == [CUT]
         opened.open()

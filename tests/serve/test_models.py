@@ -10,7 +10,7 @@ from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
-from served_library import MovingBox, eventually, serving
+from served_library import MovingBox, eventually, grey_film, serving
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def two(make_video, tmp_path):
     """A server with a second model beside the first, whose boxes are 12 pixels further right."""
     other = tmp_path / "other.onnx"
     other.write_bytes(b"another model")
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 90, np.uint8)] * 20)
+    film = grey_film(make_video, tmp_path / "film.mp4", [90] * 20, width=80)
     load = {"model.onnx": MovingBox, "other.onnx": lambda: MovingBox(17.0)}
     folder = tmp_path / "page"
     with serving(folder, [film], load=lambda path: load[path.name](), beside=[other]) as server:

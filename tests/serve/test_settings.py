@@ -4,7 +4,6 @@ import json
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from colocam.inference.localizer import Localizer
@@ -91,7 +90,7 @@ def test_results_of_old_settings_are_forgotten_but_for_the_last_ones(three):
     assert first < again
 
 
-def test_the_segmenter_of_the_server_is_used_unless_it_is_switched_off(
+def test_a_real_model_takes_class_and_threshold_and_uses_the_segmenter_unless_it_is_switched_off(
     make_video, square_video, stored_run, box_segmenter_files, tmp_path
 ):
     film = make_video(tmp_path / "film.mkv", square_video("cat", 12, 12)[0], codec="ffv1", pix_fmt="bgr0")
@@ -100,23 +99,26 @@ def test_the_segmenter_of_the_server_is_used_unless_it_is_switched_off(
         return Localizer.load(stored_run, "cpu", masks=True, refine=box_segmenter_files)
 
     with serving(tmp_path / "page", [film], load=load, segmenter="boxes") as server:
-        (own,) = server.library.films()
         assert server.client.get("/api/films").json()["segmenter"] is True
-        refined, plain = (list(one(film)) for one in (load(None), load(None).without_segmenter()))
-        assert boxes(server, own.id) == [pytest.approx(one.box, abs=0.01) for one in refined]
-        server.client.post("/api/settings", json={"refine": False})
+        refined = list(load(None)(film))
+        assert boxes(server, server.film) == [pytest.approx(one.box, abs=0.01) for one in refined]
+        other = next(tag for tag in load(None).tags if tag != refined[0].tag)
+        server.client.post("/api/tags", json={"tags": {server.film: other}})
+        server.client.post("/api/settings", json={"refine": False, "threshold": 0.9})
         server.wait()
-        assert boxes(server, own.id) == [pytest.approx(one.box, abs=0.01) for one in plain]
-        assert [*refined[0].box] != [*plain[0].box]
+        plain = list(Localizer.load(stored_run, "cpu", tag=other, threshold=0.9)(film))
+        assert boxes(server, server.film) == [pytest.approx(one.box, abs=0.01) for one in plain]
+        assert server.library.film(server.film).results.rows.tag == [other] * 12
+        server.client.post("/api/tags", json={"tags": {server.film: ""}})
         server.client.post("/api/settings", json={})
         assert cards(server)[0]["state"] == "ready"  # at once: it is stored
-        assert boxes(server, own.id)[0] == pytest.approx(refined[0].box, abs=0.01)
+        assert boxes(server, server.film)[0] == pytest.approx(refined[0].box, abs=0.01)
 
 
 def test_classes_and_settings_are_remembered_and_not_computed_again(make_video, tmp_path):
     film = make_video(tmp_path / "film.mp4", 6)
     with serving(tmp_path / "page", [film]) as server:
-        key = server.library.films()[0].id
+        key = server.film
         server.client.post("/api/tags", json={"tags": {key: "dog"}})
         server.client.post("/api/settings", json={"threshold": 0.2})
         eventually(lambda: server.library.films()[0].state == "ready")
@@ -195,22 +197,6 @@ def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(make_
         assert ended.wait(60)
         eventually(lambda: film.state == "ready")
         assert set(film.results.rows.tag) == {"dog"}
-
-
-def test_a_real_model_takes_the_class_and_the_threshold(make_video, square_video, stored_run, tmp_path):
-    path = make_video(tmp_path / "film.mp4", square_video("cat", 1, 6)[0])
-    model = Localizer.load(stored_run, device="cpu", masks=True)
-    other = next(tag for tag in model.tags if tag != "cat")
-    with serving(tmp_path / "page", [path], load=lambda _path: model, run=stored_run) as server:
-        film = server.library.films()[0]
-        assert set(film.results.rows.tag) == {"cat"}
-        server.client.post("/api/tags", json={"tags": {film.id: other}})
-        server.client.post("/api/settings", json={"threshold": 0.9})
-        server.wait()
-        rows = film.results.rows
-    expected = list(Localizer.load(stored_run, device="cpu", tag=other, threshold=0.9)(path))
-    assert rows.tag == [one.tag for one in expected] == [other] * 6
-    np.testing.assert_allclose(rows.box, [list(one.box) for one in expected], atol=0.01)
 
 
 def test_select_videos_and_set_their_class_in_the_browser(page, three):

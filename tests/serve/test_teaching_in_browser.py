@@ -3,31 +3,24 @@
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_library import MovingBox
+from served_library import LESSON, MovingBox, grey_film
 from served_page import served_page
 
 
 @pytest.fixture
 def taught(page, make_video, stored_run, tmp_path, monkeypatch):
     """A server whose lessons write a model with boxes 12 pixels further right."""
-    made = "{'stages': [{'name': 'before', 'iou': 0.5, 'kept': True}, {'name': 'decoder', 'iou': 0.75, 'kept': True}]"
-    writes = (
-        "import json, pathlib, sys; out = pathlib.Path(sys.argv[4]); out.mkdir(); "
-        f"(out / 'learning.json').write_text(json.dumps({made}, 'held_out': {{'frames': 7}}}})); "
-        "(out / 'model.json').write_text('a new model')"
-    )
-    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", writes))
+    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", LESSON))
     run = tmp_path / "run"
     run.mkdir()
     for name in ("model.json", "model.safetensors"):
         shutil.copyfile(stored_run / name, run / name)
     card = parse_card((run / "model.json").read_text(), "model.json")
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 40 + 6 * number, np.uint8) for number in range(30)])
+    film = grey_film(make_video, tmp_path / "film.mp4", range(40, 220, 6), width=80)
 
     def load(path):
         return MovingBox({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
