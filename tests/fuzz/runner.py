@@ -135,7 +135,9 @@ class Runner:
                     shown.append(number)
                     if shown == [number]:  # the first that shows it
                         print(f"{number:6} {verdict.kind}: {verdict.signature}", flush=True)
-                        shutil.copytree(child.root, self.faults / f"{self.seed}-{number}", dirs_exist_ok=True)
+                        self.faults.mkdir(parents=True, exist_ok=True)
+                        shutil.rmtree(kept := self.faults / f"{self.seed}-{number}", ignore_errors=True)
+                        shutil.move(child.root, kept)
                 shutil.rmtree(child.root, ignore_errors=True)
 
 
