@@ -88,12 +88,6 @@ def test_every_object_has_a_localization_of_its_own(video, card, smooth):
             assert {one.track for one in objects} == {None}
 
 
-def test_one_object_a_frame_remains_the_default(video, card):
-    found = list(Localizer(colour_network, card)(video))
-    assert [one.frame for one in found] == list(range(FRAMES))
-    assert all(one.margin is not None for one in found)
-
-
 def test_a_threshold_of_ones_own(video, card):
     stored = Localizer(colour_network, card.model_copy(update={"threshold": 0.9}), instances=True, smooth="none")
     given = Localizer(colour_network, card, instances=True, smooth="none", threshold=0.9)

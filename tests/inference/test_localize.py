@@ -263,12 +263,7 @@ def test_the_last_line_says_how_many_frames_look_empty(
     make_video(film.parent / "owl.mkv", square_video("owl", 3, 6)[0])
     command = ["localize", trained, film.parent, "-o", tmp_path / "out", "--no-video", "--workers", workers]
     plain = colocam(*command).err.splitlines()[-1]
-    rows = [
-        row
-        for table in (tmp_path / "out").glob("*.csv")
-        for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())
-    ]
-    found = sorted(float(row["presence"]) for row in rows)
+    found = sorted(float(row["presence"]) for table in (tmp_path / "out").glob("*.csv") for row in rows_of(table))
     empty, hint = sum(one < 0.5 for one in found), ": --presence 0.5 hides their boxes"
     assert plain == f"{empty} of 26 frames look empty (presence below 0.5){hint if empty else ''}"
     bound = round((found[9] + found[10]) / 2, 6)
@@ -361,27 +356,19 @@ def test_options_of_the_command(trained, film, tmp_path, colocam):
 
 @pytest.fixture
 def pipe_in():
-    """``pipe_in(data)`` makes the standard input of this process a pipe that holds ``data``."""
+    """``pipe_in(data)`` makes the standard input of this process a pipe that holds ``data``, at most 64 KiB."""
     kept = os.dup(0)
-    writers = []
 
     def connect(data):
         reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(data)
         os.dup2(reading, 0)
         os.close(reading)
-
-        def write():
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(data)
-
-        writers.append(threading.Thread(target=write))
-        writers[-1].start()
 
     yield connect
     os.dup2(kept, 0)
     os.close(kept)
-    for writer in writers:
-        writer.join()
 
 
 def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, colocam, pipe_in):

@@ -1,6 +1,7 @@
 """The same video gives the same boxes: to the last byte for any batch, within rounding for any engine."""
 
 import csv
+import json
 from pathlib import Path
 
 import cv2
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from colocam.boxes.iou import iou
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.maps.postprocess import with_color_mean
@@ -43,22 +45,23 @@ def test_the_localisation_table_does_not_depend_on_the_batch(film, tmp_path, eng
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 def test_engines_agree(film, tmp_path, smooth):
-    tables = []
+    tables, described = [], []
     for engine, model in MODELS.items():
-        table = localize_file(model, film, tmp_path / engine, annotate=False, smooth=smooth).table
+        table = localize_file(model, film, tmp_path / engine, annotate=False, smooth=smooth, masks=True).table
+        described.append(json.loads(table.with_suffix(".video.json").read_text(encoding="utf-8")))
         with table.open(encoding="utf-8", newline="") as file:
             tables.append(list(csv.DictReader(file)))
+    assert described[0].pop("made") != described[1].pop("made")  # of another model, so the command would do it again
+    assert all(one.pop("results").keys() == {"film.csv"} for one in described)  # the bytes differ
+    assert described[0] == described[1]
     for one, two in zip(*tables, strict=True):
         assert (one["frame"], one["class"], one.get("track")) == (two["frame"], two["class"], two.get("track"))
-        a, b = ([float(row[name] or "nan") for name in ("x1", "y1", "x2", "y2")] for row in (one, two))
+        for name in ("probability", "presence"):
+            assert float(one[name]) == pytest.approx(float(two[name]), abs=1e-3)
+        assert (one["mask"] == "") == (two["mask"] == "")
+        a, b = (np.array([float(row[name] or "nan") for name in ("x1", "y1", "x2", "y2")]) for row in (one, two))
         assert np.isnan(a[0]) == np.isnan(b[0])
-        assert np.isnan(a[0]) or iou(a, b) > 0.98 or np.abs(np.subtract(a, b)).max() <= 64 / 32  # a pixel of the map
-
-
-def iou(a, b):
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    common = max(width, 0) * max(height, 0)
-    return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
+        assert np.isnan(a[0]) or iou(a, b) > 0.98 or np.abs(a - b).max() <= 64 / 32  # a pixel of the map
 
 
 @pytest.mark.parametrize(

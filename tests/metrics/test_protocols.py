@@ -49,45 +49,24 @@ def index(threshold):
     return int(np.argmin(abs(GRID - threshold)))
 
 
-def test_oracle_per_class_is_the_best_each_class_can_have():
+def test_each_protocol_takes_its_own_threshold():
+    """The best of each class, the best over frames, that given, and the best over the classes of other frames."""
     hits, frames, _ = world()
-    result = evaluate()["oracle-per-class"]
-    best = [max(by_hand(hits, frames, [t] * 3)[c] for t in range(len(GRID))) for c in range(3)]
-    assert [result.classes[name] for name in NAMES] == pytest.approx(best)
-    assert result.average == pytest.approx(np.mean(best))
-    chosen = [index(result.threshold[name]) for name in NAMES]
-    assert by_hand(hits, frames, chosen) == pytest.approx(best)
-    right = [hits[i, chosen[frames.tags[i]]] for i in range(len(hits))]
-    assert result.frames == pytest.approx(100 * np.mean(right))
-
-
-def test_oracle_global_is_the_best_over_frames():
-    hits, frames, _ = world()
-    result = evaluate()["oracle-global"]
-    assert result.frames == pytest.approx(100 * hits.mean(0).max())
-    at = index(result.threshold)
-    assert hits.mean(0)[at] == hits.mean(0).max()
-    assert result.average == pytest.approx(np.mean(by_hand(hits, frames, [at] * 3)))
-    assert result.average <= evaluate()["oracle-per-class"].average
-
-
-def test_tags_only_takes_the_given_threshold():
-    hits, frames, _ = world()
-    for given in (0.35, 0.36):
-        result = evaluate(tags_only=given)["tags-only"]
-        assert result.threshold == pytest.approx(0.35)
-        assert [result.classes[name] for name in NAMES] == pytest.approx(by_hand(hits, frames, [7] * 3))
-
-
-def test_validation_threshold_comes_from_validation_frames_alone():
-    hits, frames, _ = world()
-    val_hits, val_frames, _ = world(seed=9, size=90)
-    result = evaluate(validation=(val_hits, val_frames))["validation"]
-    at = index(result.threshold)
-    means = [np.mean(by_hand(val_hits, val_frames, [t] * 3)) for t in range(len(GRID))]
-    assert means[at] == pytest.approx(max(means))
-    assert [result.classes[name] for name in NAMES] == pytest.approx(by_hand(hits, frames, [at] * 3))
-    assert result.frames == pytest.approx(100 * hits[:, at].mean())
+    others = world(seed=9, size=90)[:2]
+    result = evaluate(tags_only=0.36, validation=others)
+    for cell in result.values():
+        own = cell.threshold if isinstance(cell.threshold, dict) else dict.fromkeys(NAMES, cell.threshold)
+        chosen = [index(own[name]) for name in NAMES]
+        expected = by_hand(hits, frames, chosen)
+        assert [cell.classes[name] for name in NAMES] == pytest.approx(expected)
+        assert cell.average == pytest.approx(np.mean(expected))
+        assert cell.frames == pytest.approx(100 * hits[np.arange(len(hits)), np.array(chosen)[frames.tags]].mean())
+    best = np.max([by_hand(hits, frames, [t] * 3) for t in range(len(GRID))], axis=0)
+    assert [result["oracle-per-class"].classes[name] for name in NAMES] == pytest.approx(best)
+    assert result["oracle-global"].frames == pytest.approx(100 * hits.mean(0).max())
+    assert result["tags-only"].threshold == pytest.approx(0.35)
+    means = [np.mean(by_hand(*others, [t] * 3)) for t in range(len(GRID))]
+    assert means[index(result["validation"].threshold)] == pytest.approx(max(means))
 
 
 def test_without_validation_boxes_there_is_no_such_protocol():

@@ -9,7 +9,6 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.video.fence import decode, estimate_frames, probe
-from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import UnreadableError, VideoInput
 from colocam.video.reader import VideoReader
 
@@ -136,18 +135,6 @@ def test_a_terminal_is_no_pipe(monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(ColocamError, match=r"^'-' is a video from a pipe: cat VIDEO \| colocam localize RUN - -o OUT$"):
         next(decode(VideoInput("-")))
-
-
-def test_a_reader_counts_what_it_has_read(tmp_path, make_video):
-    video = make_video(tmp_path / "video.mp4", 20)
-    with VideoReader(video) as reader:
-        assert reader.estimate() == 20
-        assert reader.estimate(FrameChoice(every=3)) == 7
-        chosen = list(reader.frames(FrameChoice(every=4, end=0.4)))
-    assert [frame.index for frame in chosen] == [0, 4, 8]
-    assert not reader.ended
-    assert (reader.total, reader.start) == (20, 0)
-    assert 10 <= reader.count <= 11
 
 
 def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_video):

@@ -60,11 +60,13 @@ def test_rotation_and_mirroring_are_applied(tmp_path, make_video, quadrants, rot
 
 
 def test_orientation_in_exif(tmp_path, quadrants):
+    """Of the frames of a video, and of images in a folder."""
     exif = PIL.Image.Exif()
     exif[0x0112] = 6  # the camera was turned: show the picture turned clockwise
     PIL.Image.fromarray(quadrants()).save(tmp_path / "a.jpg", exif=exif, quality=95)
     (tmp_path / "a.mjpeg").write_bytes((tmp_path / "a.jpg").read_bytes() * 3)
-    assert mean_error(next(decode(tmp_path / "a.mjpeg")).image, np.rot90(quadrants(), -1)) < 8
+    for source in (tmp_path / "a.mjpeg", tmp_path):
+        assert mean_error(next(decode(source)).image, np.rot90(quadrants(), -1)) < 8
 
 
 @pytest.mark.parametrize(
