@@ -197,7 +197,8 @@ def make_video():
 
     ``frames`` is a number of :func:`numbered` frames or a list of (H, W, 3) or (H, W, 4) uint8 pictures. ``times`` are
     presentation times in seconds (milliseconds are kept), ``rotation`` counter-clockwise degrees of display
-    metadata, ``audio`` "first" or "last" adds a silent track before or after the video.
+    metadata, ``shape`` the width of a pixel by its height, ``audio`` "first" or "last" adds a silent track before or
+    after the video.
     """
     return _make_video
 
@@ -213,6 +214,7 @@ def _make_video(
     times=None,
     rotation=None,
     mirrored=False,
+    shape=None,
     audio=None,
     options=None,
     container=None,
@@ -225,6 +227,8 @@ def _make_video(
         stream.height, stream.width = pictures[0].shape[:2]
         stream.pix_fmt = pix_fmt
         stream.codec_context.thread_count = 1
+        if shape is not None:
+            stream.codec_context.sample_aspect_ratio = shape
         if times is not None:
             stream.codec_context.time_base = Fraction(1, 1000)
         if rotation is not None:
@@ -402,6 +406,18 @@ def training(shared, collection) -> Path:
 def frame_cache(training) -> Path:
     """The collection's decoded frames, shared by all runs."""
     return training / "frames"
+
+
+@pytest.fixture(scope="session")
+def train_into(collection, frame_cache):
+    """``train_into(folder, override, …)`` trains a tiny model on the collection; gives the folder."""
+    from colocam.training import train  # noqa: PLC0415
+
+    def run(folder: Path, *overrides: str, source: Path = collection.manifest, **options: object) -> Path:
+        config = load_config(overrides=[*TINY, *overrides])
+        return train(source, folder, config, **{"frames": frame_cache, **options})
+
+    return run
 
 
 @pytest.fixture(scope="session")

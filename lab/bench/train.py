@@ -121,10 +121,9 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "size": lambda _: torch.autograd.backward(terms["size"](inputs)),
         "colour": lambda _: torch.autograd.backward(terms["coloc"](inputs)),
     }
-    if device.type != "cuda":
-        return {name: timing.median_ms(part, device, 3) for name, part in parts.items()}
-    by_host = {"read", "copy"}
+    repeats = 30 if device.type == "cuda" else 3
+    on_device = parts.keys() - {"read", "copy"} if device.type == "cuda" else set()
     return {
-        name: (timing.median_ms if name in by_host else timing.graph_ms)(part, device, 30)
+        name: (timing.graph_ms if name in on_device else timing.median_ms)(part, device, repeats)
         for name, part in parts.items()
     }

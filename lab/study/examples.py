@@ -61,7 +61,7 @@ def find_failures(
         if ious[i] < MISS and cam_ious[i] < MISS:
             found[WRONG].append(i)
         neighbours = i > 0 and clips[i] == clips[i - 1] and has_box[i] and has_box[i - 1] and len(true_boxes[i - 1]) > 0
-        if neighbours and iou(boxes[i], boxes[i - 1]) < HIT <= _best(true, true_boxes[i - 1]):
+        if neighbours and iou(boxes[i], boxes[i - 1]) < HIT <= iou(true[:, None], true_boxes[i - 1][None]).max():
             found[SHIFT].append(i)
     return found
 
@@ -82,11 +82,6 @@ def _inside(true: Boxes, box: Float64Array) -> Float64Array:
     sides = np.minimum(true[:, 2:], box[2:]) - np.maximum(true[:, :2], box[:2])
     whole = (true[:, 2:] - true[:, :2]).prod(1)
     return np.asarray(np.maximum(sides, 0).prod(1) / np.maximum(whole, 1e-9), np.float64)
-
-
-def _best(first: Boxes, second: Boxes) -> float:
-    """The largest IoU between boxes of two frames."""
-    return float(iou(first[:, None], second[None]).max())
 
 
 CAM, TRAINED = Cam("layercam"), (Trained("tcam"), Trained("colocam"))

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from colocam.report.curves import SVG, svg_of
 from colocam.report.gallery import CaseImage, Group
+from colocam.types import Float64Array
 from lab.study.tables import Entry, Measured
 
 OURS = ("#b8400a", "#3c5a86", "#12703a", "#7a4fa3")
@@ -195,9 +196,7 @@ def _readable(places: Sequence[float], along: Any) -> list[str]:  # noqa: ANN401
     return names[::-1]
 
 
-def _numbers(
-    entries: Sequence[Entry],
-) -> tuple["np.ndarray[Any, np.dtype[np.float64]]", "np.ndarray[Any, np.dtype[np.float64]]"]:
+def _numbers(entries: Sequence[Entry]) -> tuple[Float64Array, Float64Array]:
     """Means and standard deviations of a series; NaN where unknown."""
     means = [
         entry.mean if isinstance(entry, Measured) else np.nan if isinstance(entry, str) or entry is None else entry

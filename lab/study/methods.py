@@ -5,8 +5,8 @@ from colocam.evaluation.metrics.protocols import PROTOCOLS, PUBLISHED_PROTOCOL
 from colocam.evaluation.result import method_title
 from lab.study.cells import Cam, Cell, ClipRow, Result, Trained
 from lab.study.costs import FrameTime
-from lab.study.recipe import SHOWN, Findings, Results, Study, corloc_bars, corloc_findings, published, rows_study
-from lab.study.tables import Entry, Table, order_note
+from lab.study.recipe import SHOWN, Findings, Results, Study, corloc_findings, published, rows_study
+from lab.study.tables import Entry, Table
 from lab.study.workplace import Lab
 
 SEEDS_AS_PUBLISHED = "F-CAM's and TCAM's seeds (one pixel of each kind) and maps are as published."
@@ -30,11 +30,9 @@ def read_compare(lab: Lab, results: Results) -> Findings:  # noqa: ARG001 - the 
     keyed = {version: {row["key"]: row for row in numbers[version] if "key" in row} for version in numbers}
     averages = {f"published, {v}": [keyed[v][key]["average"] for key in METHODS] for v in keyed}
     rows = [(name, cell) for name, cell, _ in METHODS.values()]
-    return Findings(
-        [_averages(results), _classes(results), *(_published_classes(version) for version in numbers)],
-        [corloc_bars(results, rows, averages)],
-        order_note([name for name, _ in rows], [results.corloc(cell) for _, cell in rows], averages),
-    )
+    found = corloc_findings(results, rows, averages)
+    tables = [_averages(results), _classes(results), *(_published_classes(version) for version in numbers)]
+    return Findings(tables, found.drawings, found.notes)
 
 
 def _averages(results: Results) -> Table:

@@ -91,24 +91,18 @@ def corloc_table(results: Results, rows: Rows, published: Columns, first: str = 
     return Table("table", title, (first, *PROTOCOLS, *published), tuple(lines))
 
 
-def corloc_bars(results: Results, rows: Rows, published: Columns) -> Bars:
-    """Bars: our results under the protocols of ``SHOWN`` beside the published numbers."""
-    names = tuple(name for name, _ in rows)
-    ours = [
-        Series(f"ours, {protocol}", tuple(results.corloc(cell, protocol) for _, cell in rows)) for protocol in SHOWN
-    ]
-    theirs = [Series(title, tuple(column), published=True) for title, column in published.items()]
-    return Bars("CorLoc, %", names, (*ours, *theirs))
-
-
 def corloc_findings(results: Results, rows: Rows, published: Columns, first: str = "method") -> Findings:
-    """Table, bars, and whether our ranking of the rows is the published one: the output of most studies."""
-    names = [name for name, _ in rows]
-    ours = [results.corloc(cell) for _, cell in rows]
+    """Table, bars, and whether our ranking of the rows is the published one: the output of most studies.
+
+    The bars show our results under the protocols of ``SHOWN`` beside the published numbers.
+    """
+    names, cells = zip(*rows, strict=True)
+    series = [Series(f"ours, {protocol}", [results.corloc(cell, protocol) for cell in cells]) for protocol in SHOWN]
+    series += [Series(title, column, published=True) for title, column in published.items()]
     return Findings(
         [corloc_table(results, rows, published, first)],
-        [corloc_bars(results, rows, published)],
-        order_note(names, ours, published),
+        [Bars("CorLoc, %", names, tuple(series))],
+        order_note(names, [results.corloc(cell) for cell in cells], published),
     )
 
 

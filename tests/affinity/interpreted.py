@@ -1,6 +1,5 @@
 """The Triton kernels on the CPU, in Triton's interpreter: run by tests/test_triton_interpreter.py."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -72,16 +71,6 @@ def test_memory_that_holds_anything_reaches_no_result(monkeypatch):
     monkeypatch.setattr(torch, "empty", anything(torch.empty))
     monkeypatch.setattr(torch.Tensor, "new_empty", anything(torch.Tensor.new_empty))
     assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, psi), exact) <= ROUNDING
-
-
-def test_pixels_are_put_in_the_order_of_their_rows():
-    rgb, values, psi = inputs()
-    rows = cuda._Rows(rgb, values, GROUP, 2, BASIS, psi, ones=False)
-    frames = [cpu.ColorSequence(frame[None], psi.numpy(), BASIS)._local[0] for frame in rgb.float().numpy()]
-    own = GROUP.repeat_interleave(PIXELS) * BASIS.cells**2 + torch.from_numpy(np.concatenate(frames)) // BASIS.cells
-    assert torch.equal(rows.order.sort().values, torch.arange(FRAMES * PIXELS, dtype=torch.int32))
-    assert torch.equal(own[rows.order.long()], own.sort().values)
-    assert torch.equal(rows.counts.long(), own.bincount(minlength=len(rows.counts)))
 
 
 def test_colours_outside_end_half_a_cell_outside():

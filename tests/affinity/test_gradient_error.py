@@ -3,19 +3,13 @@
 It is relative to ‖WD‖, or to what random signs give, ‖W‖_F · rms(D), where WD happens to be smaller.
 """
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import affinity_images as images
 from colocam.losses.affinity import dense_bilateral_product, dense_color_product, engine
-
-_spec = importlib.util.spec_from_file_location("images", Path(__file__).with_name("images.py"))
-images = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(images)
 
 SIZE = 24
 

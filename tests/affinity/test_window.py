@@ -36,11 +36,6 @@ def test_a_window_over_the_whole_frame_is_the_exact_product(sigma_rgb, dtype):
     torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("sigma_xy", "narrow"), [(1.0, True), (4.0, True), (20.0, False), (100.0, False)])
-def test_the_cheaper_way_is_taken(sigma_xy, narrow):
-    assert (engine.Gaussian(15.0, 1e-2, sigma_xy, (224, 224)).window() is not None) == narrow
-
-
 def test_the_loss_and_its_gradient():
     rgb, values = frames(15, 11)
     maps = values[:, 0].clone().requires_grad_()

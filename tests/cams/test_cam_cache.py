@@ -29,14 +29,6 @@ def indices(clips, frames):
     return BatchIndices(torch.tensor(clips), torch.tensor(frames), torch.arange(len(clips)))
 
 
-def test_reading_finds_each_clips_own_frames():
-    lengths = [3, 1, 4]
-    cams = np.arange(8, dtype=np.float16)[:, None, None] * np.ones((2, 2), np.float16)
-    found = CamStore(cams, lengths).read(indices([2, 0, 1, 2], [3, 2, 0, 0]))
-    assert found.dtype == torch.float32
-    assert found[:, 0, 0].tolist() == [7, 2, 3, 4]
-
-
 @pytest.mark.parametrize("pool", [0, 1, 2, 5])
 def test_pooling_is_the_maximum_over_predecessors_of_the_same_clip(pool):
     cams = np.random.default_rng(0).random((9, 3, 3)).astype(np.float16)

@@ -19,11 +19,6 @@ from colocam.utils.extras import __version__
 from colocam.video.fence import decode
 
 
-def run_folders(folder: Path) -> list[Path]:
-    """Whatever under ``folder`` could be taken for a result."""
-    return [path for path in folder.rglob("*") if path.name in {"model.json", "config.yaml", "evaluation.json"}]
-
-
 @pytest.fixture
 def two_tags(tmp_path, make_video, square_video):
     """A folder of two tags with two good videos each."""
@@ -189,7 +184,7 @@ def test_unreadable_files_are_skipped_and_counted(train, tmp_path, two_tags):
         assert lines[0].startswith(f"warning: skipped videos/cat/{Path(name).stem}: cannot read ")
     assert "warning: 4 of 8 clips cannot be read and are left out" in outcome.err
     assert "notes.txt" not in outcome.err
-    assert (tmp_path / "run" / "model.json").is_file()
+    assert f"trained: {tmp_path / 'run' / 'model.json'}; now: colocam localize" in outcome.err
 
 
 def test_a_tag_whose_training_videos_are_all_unreadable(train, tmp_path, two_tags):
@@ -257,21 +252,6 @@ def test_output_where_nobody_may_write(colocam, two_tags, tiny_sets):
     assert "/proc/run" in outcome.error
 
 
-@pytest.mark.parametrize(
-    ("number", "remedy"),
-    [
-        (errno.EROFS, "the file system is read-only: choose another output folder"),
-        (errno.EACCES, "no permission to write there: choose another output folder"),
-    ],
-)
-def test_read_only_output_folder(train, tmp_path, two_tags, monkeypatch, number, remedy):
-    def refuse(path, *_args, **_options):
-        raise OSError(number, os.strerror(number), str(path))
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    assert train(two_tags).error == f"error: cannot write {tmp_path / 'run'}: {remedy}"
-
-
 def test_a_folder_that_is_no_run(train, tmp_path, two_tags):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("precious", encoding="utf-8")
@@ -289,17 +269,6 @@ def test_a_run_of_another_configuration(colocam, trained, collection, frame_cach
     assert "(backbone.args.drop_rate: not set there, 0.1 now): choose another folder or delete it" in error
     assert "(methods: " in colocam(*arguments).error
     assert (trained / "config.yaml").read_bytes() == before
-
-
-@pytest.mark.parametrize("model", [True, False])
-def test_train_names_what_was_trained(colocam, monkeypatch, tmp_path, model):
-    """With ``methods: []`` there is a classifier, and no model."""
-    if model:
-        (tmp_path / "model.json").touch()
-    monkeypatch.setattr("colocam.training.train", lambda *_, **__: tmp_path)
-    said = colocam("train", tmp_path, "--out", tmp_path).err
-    assert (f"trained: {tmp_path / 'model.json'}; now: colocam localize" in said) is model
-    assert (f"trained: {tmp_path / 'classifier'}, and no method; now: colocam evaluate" in said) is not model
 
 
 def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cache, tiny_sets, two_tags):
@@ -325,7 +294,9 @@ def test_a_full_disk_at_the_start_and_then_the_same_command(
     command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets, "--set", "methods=[]"]
     refused_by_a_full_disk(command, run / "data.json", colocam, full_disk)
     assert not (run / "config.yaml").exists()
-    assert colocam(*command).code == 0
+    outcome = colocam(*command)
+    assert outcome.code == 0
+    assert f"trained: {run / 'classifier'}, and no method; now: colocam evaluate" in outcome.err
     assert (run / "classifier" / "cams.npy").read_bytes() == (trained / "classifier" / "cams.npy").read_bytes()
 
 
@@ -382,8 +353,6 @@ def test_a_disk_too_small_for_the_frames(train, two_tags, monkeypatch):
     ("more", "told"),
     [
         (["--set", "localizer.epoch=3"], "did you mean 'localizer.epochs'?"),
-        (["--set", "localizer.epochs=many"], "'localizer.epochs'"),
-        (["--set", "frames.crop=64"], "frames.crop (64) must not exceed frames.resize (36)"),
         (["--set", "localizer"], "--set localizer: write it as key.subkey=value"),
         (["--preset", "papr"], "did you mean 'paper'?"),
         (["--config", "no.yaml"], "no configuration file at no.yaml"),
@@ -394,13 +363,9 @@ def test_a_disk_too_small_for_the_frames(train, two_tags, monkeypatch):
         (["--set", "localizer.decoder=[8, 8]"], "localizer.decoder has 2 channel numbers"),
     ],
 )
-def test_wrong_options_of_train(train, collection, more, told):
+def test_wrong_options_of_train(train, collection, tmp_path, more, told):
     assert told in train(collection.manifest, *more).error
-
-
-def test_impossible_networks_are_refused_before_anything_is_written(train, collection, tmp_path):
-    assert train(collection.manifest, "--set", "localizer.decoder=[8]").error
-    assert not (tmp_path / "run").exists()
+    assert not list((tmp_path / "run").glob("*"))
 
 
 @pytest.mark.parametrize(

@@ -36,21 +36,9 @@ def test_every_preset_loads_and_survives_a_round_trip(name, tmp_path):
     config = load_config(name)
     write_config(tmp_path / "config.yaml", config)
     assert read_config(tmp_path / "config.yaml") == config
-    assert set(preset_names()) == {"cpu", "lite0", "paper", "resnet50"}
-
-
-def test_resolved_yaml_names_every_key(tmp_path):
-    write_config(tmp_path / "config.yaml", load_config("cpu"))
     written = yaml.safe_load((tmp_path / "config.yaml").read_text(encoding="utf-8"))
-
-    def same_keys(section, values):
-        assert set(values) == set(section.model_fields)
-        for name, field in section.model_fields.items():
-            if isinstance(field.annotation, type) and hasattr(field.annotation, "model_fields"):
-                same_keys(field.annotation, values[name])
-
-    same_keys(Config, written)
-    assert written["localizer"]["decoder"] == [64, 48, 32, 16]
+    assert written == config.model_dump(mode="json")  # also what nobody set
+    assert set(preset_names()) == {"cpu", "lite0", "paper", "resnet50"}
 
 
 def test_the_papers_numbers_are_in_the_preset_paper():
@@ -76,11 +64,6 @@ def test_file_lies_over_preset_and_override_over_file(tmp_path):
     assert config.localizer.lr == 0.5
     assert config.methods == ("fcam", "colocam")
     assert config.classifier == preset.classifier
-
-
-def test_overrides_are_judged_together():
-    config = load_config("cpu", None, ["frames.resize=36", "frames.crop=32"])
-    assert (config.frames.resize, config.frames.crop) == (36, 32)
 
 
 def test_arguments_of_a_network_do_not_outlive_its_name(tmp_path):
@@ -164,9 +147,11 @@ def test_wrong_types_and_impossible_values_are_refused(override, key, value):
         ),
         ("localizer.losses.extra={crf: 1}", "losses.extra must not hold 'crf'"),
         ("localizer.losses.weighting=cut", "must be one of adaptive, constant, not 'cut'"),
+        ("localizer.color_mean=autos", "must be one of auto, off, frame, clip"),
         ("methods=[colocan]", "did you mean 'colocam'?"),
         ("methods=[fcam, fcam]", "methods must be distinct"),
         ("frames.crop=1000", "frames.crop (1000) must not exceed frames.resize (108)"),
+        ("frames.map_size=20", "frames.map_size (20) must divide frames.crop (96)"),
         ("localizer.seeds.dilation=4", "seeds.dilation must be odd, not 4"),
     ],
 )
@@ -215,7 +200,6 @@ def test_another_size_of_the_class_is_refused_with_both_sizes():
         assert "must divide frames.crop (" in text
     assert "'classifier.penalty'" in refusal("classifier.penalty=0")
     assert "'classifier.fit'" in refusal("classifier.fit=ridge")
-    assert "classifier.ema" in refusal("classifier.ema=0.9")
 
 
 def test_a_teacher_needs_a_second_round_and_is_not_for_published_methods(tmp_path):
@@ -317,16 +301,6 @@ def test_the_example_of_the_documentation_changes_every_key_it_names():
 EXAMPLE = Path(__file__).parents[2] / "docs" / "example.yaml"
 
 
-@pytest.mark.parametrize("preset", ["cpu", "resnet50", "lite0", "paper"])
-def test_a_threshold_is_lower_only_where_auto_left_the_colours_out(preset):
-    settings = load_config(preset, overrides=["localizer.threshold=0.25"]).localizer
-    lower = settings.threshold_with("off")
-    assert lower == (pytest.approx(0.2) if preset in {"cpu", "resnet50"} else 0.25)
-    assert settings.threshold_with("clip") == settings.threshold_with("frame") == 0.25
-    assert load_config("cpu").localizer.threshold_with("off") is None
-    assert "auto, off, frame, clip" in refusal("localizer.color_mean=autos")
-
-
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run" / "config.yaml"
 
 
@@ -362,14 +336,6 @@ def test_a_removed_key_is_refused_unless_it_had_no_effect(key, tmp_path):
 def test_a_method_with_impossible_settings_is_refused_by_name(monkeypatch, settings, says):
     monkeypatch.setitem(METHODS, "mine", Method("Mine", settings))
     assert f"METHODS['mine'] do not fit 'localizer': {says}" in refusal("methods=[mine]")
-
-
-def test_a_method_changes_its_own_keys_and_no_other(monkeypatch):
-    monkeypatch.setitem(METHODS, "mine", Method("Mine", {"decoder": [8, 8], "losses": {"size": 0.5}}))
-    config = load_config(overrides=["methods=[mine]", "localizer.losses.crf=0.25"])
-    mine = config.stage2("mine")
-    assert (mine.decoder, mine.losses.size, mine.losses.crf) == ((8, 8), 0.5, 0.25)
-    assert mine.lr == config.localizer.lr
 
 
 def test_what_stage_1_does_not_read():

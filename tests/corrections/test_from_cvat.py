@@ -2,7 +2,6 @@
 
 import pytest
 
-from colocam.errors import ColocamError
 from colocam.labels import import_labels
 from label_scenes import row, write_table
 
@@ -92,15 +91,6 @@ def test_a_file_without_a_track_says_nothing_of_frames_that_nobody_looked_at(tmp
     assert [frame for frame, one in told.items() if one == ("none", True)] == list(range(30))
 
 
-def test_frames_that_were_checked_are_accepted_for_sure(tmp_path, table):
-    path = cvat_file(tmp_path / "a.xml", ("cat", [cvat_box(0, PREDICTED), cvat_box(30, PREDICTED, outside=True)]))
-    queue = tmp_path / "queue.csv"
-    queue.write_text("video,frame,pts,doubt,reason\nfilm,3,0.12,0.9,faint\nfilm,7,0.28,0.8,faint\nother,9,1,1,x\n")
-    found = import_labels(path, "cvat", tables=[table], checked=queue).corrections
-    assert [one.frame for one in found if one.key] == [3, 7]
-    assert all(one.key for one in import_labels(path, "cvat", tables=[table], checked="all").corrections)
-
-
 @pytest.mark.parametrize(
     ("stated", "reason"),
     [
@@ -176,22 +166,3 @@ def test_a_project_of_two_tasks(tmp_path, table, brief):
     found = import_labels(path, "cvat", tables=[table])
     assert brief(found.corrections)[2] == ("box", (5, 6, 7, 8), True)
     assert dict(found.left_out) == {"boxes of 'b.mp4': no table is of this video": 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("{}", "not XML"),
-        ("<annotation/>", "not CVAT's XML"),
-        ("<!DOCTYPE a [<!ENTITY b 'c'>]><annotations>&b;</annotations>", "declares entities"),
-        ("<annotations><track label='cat'><box frame='1' xtl='a'/></track></annotations>", "must be a number"),
-        ("<annotations><track label='cat'><box frame='-1'/></track></annotations>", "must be a whole number"),
-        ("<annotations><track label='cat'><box/></track></annotations>", "has no frame"),
-        (b"\xff\xfe<", "not text in UTF-8"),
-    ],
-)
-def test_another_file_is_refused(tmp_path, text, told):
-    path = tmp_path / "a.xml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(ColocamError, match=told):
-        import_labels(path, "cvat")

@@ -101,9 +101,7 @@ def test_yolo_outlines_confidences_and_the_folder_of_cvat(tmp_path, table, brief
     }
 
 
-def test_images_of_another_film_are_left_out(tmp_path, table, data_set):
-    for image in list(data_set.annotations):
-        data_set.annotations[image.replace("film_", "holiday_")] = data_set.annotations.pop(image)
+def test_images_of_another_film_are_left_out(tmp_path, table):
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / "classes.txt").write_text("cat\n")
     for name in ("holiday_000001.txt", "notes.txt"):
@@ -138,11 +136,21 @@ def test_two_folders_of_images_with_the_same_names(tmp_path):
     assert len(found.left_out) == 1
 
 
+CVAT = "<annotations><track label='cat'><box{}/></track></annotations>"
+
+
 @pytest.mark.parametrize(
     ("format_", "name", "text", "told"),
     [
         ("coco", "a.json", "[]", "no 'images'"),
         ("coco", "a.json", '{"images": [{"id": 1}], "annotations": [{"bbox": [1, 2]}]}', None),
+        ("cvat", "a.xml", "{}", "not XML"),
+        ("cvat", "a.xml", "<annotation/>", "not CVAT's XML"),
+        ("cvat", "a.xml", "<!DOCTYPE a [<!ENTITY b 'c'>]><annotations>&b;</annotations>", "declares entities"),
+        ("cvat", "a.xml", CVAT.format(" frame='1' xtl='a'"), "must be a number"),
+        ("cvat", "a.xml", CVAT.format(" frame='-1'"), "must be a whole number"),
+        ("cvat", "a.xml", CVAT.format(""), "has no frame"),
+        ("cvat", "a.xml", b"\xff\xfe<", "not text in UTF-8"),
         ("voc", "a.xml", "<annotations/>", "not Pascal VOC"),
         ("voc", "a.xml", "<annotation><object/></annotation>", "has no name"),
         ("yolo", "a.txt", "0 1 2 3 4", "no data.yaml"),
@@ -156,7 +164,7 @@ def test_two_folders_of_images_with_the_same_names(tmp_path):
 )
 def test_nonsense_is_refused_with_the_file(tmp_path, format_, name, text, told):
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / name).write_text(text)
+    (tmp_path / "in" / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     if told is None:
         assert import_labels(tmp_path / "in", format_).corrections == []
         return

@@ -79,8 +79,8 @@ def test_films_of_one_name_in_several_folders_come_back(tmp_path, to, named):
     ]
     labels = export([tmp_path / "out"], to, tmp_path / "labels")
     queue = review_tables([tmp_path / "out"], tmp_path / "queue.csv", share=1, purpose="learning")
-    known = [tmp_path / "out"] if named == "folder" else tables[::-1]
-    found = import_labels(annotated(labels, to), to, tables=known, checked=queue)
+    known, checked = ([tmp_path / "out"], queue) if named == "folder" else (tables[::-1], "all")
+    found = import_labels(annotated(labels, to), to, tables=known, checked=checked)
     assert not found.left_out
     assert {one.kind for one in found.corrections} == {"accepted"}
     assert all(one.key for one in found.corrections)

@@ -1,6 +1,7 @@
 """What a step sees: every clip, nothing twice, whole batches, and nothing but (seed, epoch) decides."""
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,10 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.data.batches import SAMPLERS, BatchIndices, central, kept_clips, plan_frames, plan_sequences, read_frames
-from colocam.data.frame_cache import ROW, CachedClip
+from colocam.data.batches import SAMPLERS, central, kept_clips, plan_frames, plan_sequences
 from colocam.errors import ColocamError
-from colocam.types import Clip
 from colocam.video.frame_choice import evenly
 
 lengths = st.lists(st.integers(1, 30), min_size=1, max_size=12)
@@ -71,30 +70,12 @@ def test_planned_sequences(lengths, n, per_clip, batch, sampler):
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"epoch": 1}])
 def test_seed_and_epoch_change_the_plan_but_not_its_length(change):
-    frames = {"per_clip": 3, "batch": 4, "window": 1.0, "seed": 0, "epoch": 0}
-    sequences = {"n": 2, "per_clip": 2, "batch": 4, "window": 1.0, "seed": 0, "epoch": 0}
-    clips = [9, 8, 7, 12]
-    for plan, arguments in (
-        (lambda **a: plan_frames(clips, **a), frames),
-        (lambda **a: plan_sequences(clips, SAMPLERS["adjacent"], **a), sequences),
-    ):
-        one, other = plan(**arguments), plan(**{**arguments, **change})
+    arguments = {"per_clip": 2, "batch": 4, "window": 1.0, "seed": 0, "epoch": 0}
+    sequences = partial(plan_sequences, sampler=SAMPLERS["adjacent"], n=2)
+    for plan in (plan_frames, sequences):
+        one, other = (plan([9, 8, 7, 12], **arguments | changed) for changed in ({}, change))
         assert len(one) == len(other)
         assert not equal(one, other)
-
-
-def test_frames_are_read_from_their_clip(tmp_path):
-    clips = []
-    for number, count in enumerate((2, 3)):
-        pictures = np.random.default_rng(number).integers(0, 256, (count, 4, 4, 3)).astype(np.uint8)
-        pictures.tofile(tmp_path / f"{number}.rgb")
-        rows = np.zeros(count, ROW)
-        clips.append(CachedClip(Clip("c", "t", "train", tmp_path, "c"), tmp_path / f"{number}.rgb", 4, rows))
-    found = read_frames(clips, BatchIndices(torch.tensor([1, 0, 1]), torch.tensor([2, 1, 0]), torch.arange(3)))
-    assert found.shape == (3, 3, 4, 4)
-    assert found.dtype == torch.uint8
-    for row, (clip, frame) in enumerate(((1, 2), (0, 1), (1, 0))):
-        assert (found[row].permute(1, 2, 0).numpy() == clips[clip].frames[frame]).all()
 
 
 @given(st.integers(0, 500), st.integers(1, 40))

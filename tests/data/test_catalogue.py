@@ -37,12 +37,8 @@ def test_a_folder_per_tag(tmp_path):
 
 def test_the_split_is_by_share_and_tag(tmp_path):
     catalogue = read_catalogue(two_tags(tmp_path / "many"), val_fraction=0.3)
-    assert Counter((clip.tag, clip.split) for clip in catalogue.clips) == {
-        ("cat", "train"): 7,
-        ("cat", "val"): 3,
-        ("dog", "train"): 7,
-        ("dog", "val"): 3,
-    }
+    counts = {(tag, split): count for tag in ("cat", "dog") for split, count in (("train", 7), ("val", 3))}
+    assert Counter((clip.tag, clip.split) for clip in catalogue.clips) == counts
     assert (len(catalogue.of("train")), len(catalogue.of("val")), catalogue.of("test")) == (14, 6, ())
     for val_fraction in (0.01, 0.99):  # each split has a video of each tag
         few = read_catalogue(two_tags(tmp_path / "few", videos=2), val_fraction=val_fraction)
@@ -142,28 +138,14 @@ def splits(catalogue):
     return {split: [clip.name for clip in catalogue.of(split)] for split in ("train", "val", "test")}
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (
-            ["train/cat/v.mp4", "train/dog/v.mp4", "validation/cat/v.mp4", "validation/dog/v.mp4", "test/cat/v.mp4"],
-            {
-                "train": ["train/cat/v", "train/dog/v"],
-                "val": ["validation/cat/v", "validation/dog/v"],
-                "test": ["test/cat/v"],
-            },
-        ),
-        (
-            ["cat/v0.mp4", "cat/v1.mp4", "dog/v0.mp4", "dog/v1.mp4", "Val/cat/w.mp4", "test/dog/w.mp4"],
-            {"train": ["cat/v0", "cat/v1", "dog/v0", "dog/v1"], "val": ["Val/cat/w"], "test": ["test/dog/w"]},
-        ),
-    ],
-    ids=["instead of the tags", "beside the tags"],
-)
-def test_folders_may_be_splits(tmp_path, names, expected):
-    catalogue = read_catalogue(touch(tmp_path, *names))
+def test_folders_may_be_splits(tmp_path):
+    touch(tmp_path, *(f"{split}/{tag}/v.mp4" for split in ("train", "validation", "test") for tag in ("cat", "dog")))
+    catalogue = read_catalogue(tmp_path)
     assert catalogue.tags == ("cat", "dog")
-    assert splits(catalogue) == expected
+    assert splits(catalogue) == {
+        split: [f"{folder}/{tag}/v" for tag in ("cat", "dog")]
+        for split, folder in (("train", "train"), ("val", "validation"), ("test", "test"))
+    }
 
 
 def test_test_videos_beside_the_tags(tmp_path):
@@ -175,6 +157,12 @@ def test_test_videos_beside_the_tags(tmp_path):
     assert catalogue.tags == ("cat", "dog")
     assert splits(catalogue) == {**alone, "test": ["test/cat/v0", "test/dog/x"]}
     assert {clip.tag for clip in catalogue.of("test")} == {"cat", "dog"}
+    touch(tmp_path, "Val/cat/w.mp4")  # leaves the others for training
+    assert splits(read_catalogue(tmp_path)) == {
+        "train": [f"{tag}/v{number}" for tag in ("cat", "dog") for number in range(10)],
+        "val": ["Val/cat/w"],
+        "test": ["test/cat/v0", "test/dog/x"],
+    }
 
 
 def test_splits_without_validation_videos(tmp_path):

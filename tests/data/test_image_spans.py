@@ -12,7 +12,7 @@ NAMES = [f"{number}.jpg" for number in (1, 2, 3, 9, 10, 11)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pictures")
+    folder = tmp_path_factory.mktemp("pictures.v1")
     for name in (*NAMES, "notes.txt"):
         (folder / name).touch()
     return folder
@@ -51,11 +51,13 @@ def test_shots_of_one_folder_in_a_manifest(tmp_path, folder, make_video):
         tmp_path,
         f"{folder},cat,train,cat/1,a,1.jpg..3.jpg",
         f"{folder},cat,val,cat/2,b,9.jpg;11.jpg",
+        f"{folder},cat,train,,,",
         "dog.mp4,dog,train,dog,dog,",
     )
     clips = {clip.name: clip for clip in read_catalogue(table).clips}
     assert [path.name for path in clips["a"].frames] == NAMES[:3]
     assert [path.name for path in clips["b"].frames] == ["9.jpg", "11.jpg"]
+    assert [path.name for path in clips[str(folder)].frames] == NAMES
     assert clips["dog"].frames == ()
 
 

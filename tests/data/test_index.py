@@ -138,12 +138,6 @@ def test_the_size_of_a_picture_is_that_of_its_pixels(tmp_path, orientation):
     assert image_size(path) == (width, height)
 
 
-def test_what_is_no_picture_has_no_size(tmp_path):
-    (tmp_path / "p.jpg").write_bytes(b"nothing")
-    assert image_size(tmp_path / "p.jpg") is None
-    assert image_size(tmp_path / "missing.jpg") is None
-
-
 def test_video_files_with_times_and_absent_objects(tmp_path):
     """An index need not be of images: parts of video files, and labelled frames without the object."""
     video = tmp_path / "video.mp4"

@@ -60,17 +60,6 @@ def test_clips_of_one_file_are_one_video(tmp_path, seed):
     assert len({(clip.video, clip.split) for clip in clips}) == 4
 
 
-def test_a_folder_of_pictures(tmp_path):
-    rows = rows_of(tmp_path)
-    (tmp_path / "frames.v1").mkdir()
-    for name in ("2.jpg", "10.jpg", "readme.txt"):
-        (tmp_path / "frames.v1" / name).touch()
-    clips = read_catalogue(table(tmp_path / "m.csv", [*rows, {"path": "frames.v1", "tag": "dog"}])).clips
-    clip = next(clip for clip in clips if clip.frames)
-    assert clip.name == "frames.v1"
-    assert clip.frames == (tmp_path / "frames.v1/2.jpg", tmp_path / "frames.v1/10.jpg")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -102,13 +102,6 @@ def test_an_onnx_file_gives_what_its_run_gives(onnx_file, trained, index, tmp_pa
     assert found.over_frames.with_tag.mean_iou == pytest.approx(wanted.over_frames.with_tag.mean_iou, abs=0.01)
 
 
-def test_without_a_split_all_shots_outside_train(run, index):
-    result = evaluate_dense(run, index / "manifest.csv", device="cpu", smooth="none")
-    assert [row.name for row in result.shots] == [
-        f"{tag}/{split}-0" for tag in ("bus", "cat", "owl") for split in ("test", "val")
-    ]
-
-
 def test_several_runs_give_mean_and_standard_deviation(run, index, tmp_path, colocam):
     other = shutil.copytree(run, tmp_path / "other")
     card = json.loads((other / "model.json").read_text(encoding="utf-8"))
@@ -136,8 +129,11 @@ def test_shots_of_unknown_tags_are_left_out_and_named(run, collection, tmp_path,
     assert "no shot with true boxes has a tag of the model: it knows bus, cat, owl" in error
 
 
-def test_the_report_shows_the_shots_and_the_worst_frames(run, index):
-    evaluate_dense(run, index, device="cpu", smooth="none")
+def test_without_a_split_all_shots_outside_train_and_in_the_report(run, index):
+    result = evaluate_dense(run, index / "manifest.csv", device="cpu", smooth="none")
+    assert [row.name for row in result.shots] == [
+        f"{tag}/{split}-0" for tag in ("bus", "cat", "owl") for split in ("test", "val")
+    ]
     page = write_report(run).read_text(encoding="utf-8")
     section = page[page.index('<section id="dense"') :].partition("</section>")[0]
     assert section.count('<th scope="row">') == 8

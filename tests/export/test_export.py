@@ -6,7 +6,6 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.labels import FORMATS, Options, export
-from colocam.labels.formats import MARKER
 from colocam.labels.labelled_videos import read_videos
 from colocam.video.fence import decode
 from label_scenes import row, write_table
@@ -83,24 +82,6 @@ def test_pictures_that_cannot_be_had(film, tmp_path, make_video):
     assert "my film.mp4 is 80×48, but the table is of a video of 64×48: name the right one with `videos`" in refused()
     make_video(film.with_suffix(".mp4"), 9)
     assert "my film.mp4 has no frame 9, which my film lists: name the right video with `videos`" in refused()
-
-
-def test_only_its_own_folder_is_replaced(film, tmp_path):
-    out = tmp_path / "out"
-    export([film], "voc", out)
-    assert MARKER in files(out)
-    export([film], "cvat", out)  # another format, the same folder
-    assert set(files(out)) == {"my film.xml", MARKER}
-    (out / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ColocamError, match="out holds other files: choose another folder, or empty it"):
-        export([film], "cvat", out)
-    assert (out / "notes.txt").read_text(encoding="utf-8") == "mine"
-    with pytest.raises(ColocamError, match="holds other files"):
-        export([film], "cvat", film.parent)
-    assert film.exists()
-    (tmp_path / "file").write_text("x", encoding="utf-8")
-    with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
-        export([film], "cvat", tmp_path / "file")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -128,13 +127,6 @@ def test_a_wrong_ending(colocam, trained, tmp_path, name):
 def test_a_folder_without_a_model(colocam, tmp_path):
     told = colocam("export-model", tmp_path, "-o", tmp_path / "model.onnx").error
     assert told == f"error: no trained model in {tmp_path} (model.json is missing): finish 'colocam train' first"
-
-
-@pytest.mark.parametrize("name", ["onnx", "onnxscript", "onnxruntime"])
-def test_without_the_extra(colocam, trained, tmp_path, monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
-    told = colocam("export-model", trained, "-o", tmp_path / "model.onnx").error
-    assert told.startswith(f"error: {name}, which export-model needs, is not installed: pip install 'colocam[onnx]' ")
 
 
 def test_what_pytorch_cannot_write(trained, tmp_path, monkeypatch):

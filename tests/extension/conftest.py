@@ -1,12 +1,13 @@
 """What a user does with a run, from training to exported labels, for each thing that was added from outside."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from colocam import evaluate, load_config, train
+from colocam import evaluate
 from colocam.inference.localize import localize_file
 from colocam.labels import export
 from colocam.report import write_report
@@ -21,14 +22,9 @@ class Used(NamedTuple):
 
 
 @pytest.fixture
-def fit(collection, frame_cache, tiny, tmp_path):
+def fit(train_into, tmp_path):
     """``fit(override, …, terms=…)`` trains the tiny run and returns its folder."""
-
-    def run(*overrides, name="run", **options) -> Path:
-        config = load_config(overrides=[*tiny, *overrides])
-        return train(collection.manifest, tmp_path / name, config, frames=frame_cache, **options)
-
-    return run
+    return partial(train_into, tmp_path / "run")
 
 
 @pytest.fixture

@@ -10,12 +10,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.fuzz.case import load_case
 from tests.fuzz.runner import Runner, Summary
 from tests.fuzz.verdict import CLEAN, FAULTS, Verdict
-
-FEWEST = 5
-"""Columns of the table narrower than this are padded."""
 
 
 def main() -> int:
@@ -30,12 +26,10 @@ def main() -> int:
 
 def _run(asked: argparse.Namespace, folder: Path) -> int:
     runner = Runner(folder / "work", seed=asked.seed, jobs=asked.jobs, faults=asked.faults)
-    if asked.only is not None:
-        return _show(runner, asked.only)
     numbers = iter(range(asked.count)) if asked.count else itertools.count()
     began = time.monotonic()
     until = began + (60 * asked.minutes if asked.minutes else float("inf"))
-    summary = runner.run(numbers, until, _report if asked.verbose else _report_fault)
+    summary = runner.run(numbers, until, _report_fault)
     _print(summary, asked.seed, time.monotonic() - began)
     for found in summary.faults.values():
         print(f"{found.count} × {found.verdict.kind}: {found.verdict.signature}")
@@ -50,41 +44,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="inputs at the same time")
     parser.add_argument("--faults", type=Path, default=Path("fuzz-faults"), help="folder for inputs that show a fault")
-    parser.add_argument("--only", type=int, metavar="NUMBER", help="run one input of the seed and print what it says")
-    parser.add_argument("--verbose", action="store_true", help="print a line for each input")
     asked = parser.parse_args()
     if asked.minutes is None and asked.count is None:
         asked.minutes = 10.0
     return asked
 
 
-def _show(runner: Runner, number: int) -> int:
-    root = runner.folder / "once"
-    verdict = runner.once(number, root)
-    print("colocam", *map(repr, load_case(root / "case.json").argv))
-    for name in ("stdout", "stderr"):
-        sys.stdout.write((root / name).read_bytes().decode("utf-8", "backslashreplace"))
-    print(verdict.kind, verdict.signature)
-    return int(verdict.kind in FAULTS)
-
-
-def _report(number: int, target: str, verdict: Verdict) -> None:
-    print(f"{number:6} {target:18} {verdict.kind} {verdict.signature}", flush=True)
-
-
 def _report_fault(number: int, target: str, verdict: Verdict) -> None:
     if verdict.kind in FAULTS:
-        _report(number, target, verdict)
+        print(f"{number:6} {target:18} {verdict.kind} {verdict.signature}", flush=True)
 
 
 def _print(summary: Summary, seed: int, seconds: float) -> None:
     kinds = (*CLEAN, *FAULTS)
     total: Counter[str] = sum(summary.counts.values(), Counter())
     print(f"\nseed {seed}: {total.total()} inputs in {seconds:.0f} s")
-    print(f"{'':20}{'inputs':>8}" + "".join(f"{kind:>{max(len(kind), FEWEST) + 2}}" for kind in kinds))
+    print(f"{'':20}{'inputs':>8}" + "".join(f"{kind:>18}" for kind in kinds))
     for name, counts in [*sorted(summary.counts.items()), ("all", total)]:
-        cells = "".join(f"{counts[kind]:>{max(len(kind), FEWEST) + 2}}" for kind in kinds)
-        print(f"{name:20}{counts.total():>8}{cells}")
+        print(f"{name:20}{counts.total():>8}" + "".join(f"{counts[kind]:>18}" for kind in kinds))
 
 
 if __name__ == "__main__":

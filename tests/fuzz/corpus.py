@@ -3,13 +3,15 @@
 import shutil
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import av
 import cv2
 import numpy as np
 import yaml
-from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, make_collection, square_video
+from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, TINY, make_collection, square_video
 from tests.conftest import _make_video as make_film
 from tests.data.youtube_objects.conftest import build_v1, build_v2
 
@@ -25,18 +27,6 @@ FILMS: tuple[tuple[str, str, str], ...] = (
     ("grey.mkv", "ffv1", "gray16le"),
 )
 ENDINGS = (".png", ".jpg", ".bmp", ".tiff", ".webp", ".ppm")
-TINY = {
-    "frames": {"resize": 36, "crop": 32, "per_val_clip": 3},
-    "backbone": {"args": {"channels": [8, 8, 8, 8], "stem_type": "deep", "stem_width": 4}},
-    "classifier": {"epochs": 1, "batch": 4, "frames_per_clip": 2},
-    "localizer": {
-        "epochs": 1,
-        "batch": 6,
-        "frames": 3,
-        "decoder": [8, 8, 8, 8, 8],
-        "seeds": {"foreground": 20, "background": 20},
-    },
-}
 
 
 def make_corpus(folder: Path) -> None:
@@ -78,7 +68,14 @@ def _collection(folder: Path) -> None:
     header, *rows = truth.read_text(encoding="utf-8").splitlines()
     rows = [f"{row},{row[:3]},{row[4:].partition('-')[0]},48,40" for row in rows]
     truth.write_text("\n".join([f"{header},tag,split,width,height", *rows]) + "\n", encoding="utf-8")
-    (folder / "config.yaml").write_text(yaml.safe_dump(TINY), encoding="utf-8")
+    from colocam.config import parse_value  # noqa: PLC0415
+
+    settings: dict[str, Any] = {}
+    for key, value in (override.split("=") for override in TINY):
+        *sections, name = key.split(".")
+        reduce(lambda inner, section: inner.setdefault(section, {}), sections, settings)[name] = parse_value(value, key)
+    settings["classifier"]["epochs"] = settings["localizer"]["epochs"] = 1
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
 
 
 def _predictions(folder: Path) -> None:

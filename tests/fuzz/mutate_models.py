@@ -40,23 +40,18 @@ def mutated_onnx(data: bytes, random: Random) -> bytes:
     return model.SerializeToString()
 
 
-def _shape(model: onnx.ModelProto, random: Random) -> None:
+def _declaration(model: onnx.ModelProto, random: Random) -> None:
+    """Another shape, type or name of an input or an output."""
     value = random.choice([*model.graph.input, *model.graph.output])
-    dims = value.type.tensor_type.shape.dim
-    if dims and random.random() < 0.8:
+    dims, kind = value.type.tensor_type.shape.dim, random.random()
+    if dims and kind < 0.4:
         dims[random.randrange(len(dims))].dim_value = random.choice((0, 1, 2, 12, 31, 33, 2**31, 2**62))
-    else:
+    elif kind < 0.5:
         dims.add().dim_value = random.choice((1, 7))
-
-
-def _type(model: onnx.ModelProto, random: Random) -> None:
-    value = random.choice([*model.graph.input, *model.graph.output])
-    value.type.tensor_type.elem_type = random.choice(TYPES)
-
-
-def _name(model: onnx.ModelProto, random: Random) -> None:
-    value = random.choice([*model.graph.input, *model.graph.output])
-    value.name = random.choice((f"{value.name}x", "", "maps", "frames", "logits"))
+    elif kind < 0.75:
+        value.type.tensor_type.elem_type = random.choice(TYPES)
+    else:
+        value.name = random.choice((f"{value.name}x", "", "maps", "frames", "logits"))
 
 
 def _drop(model: onnx.ModelProto, random: Random) -> None:
@@ -138,9 +133,9 @@ def _versions(model: onnx.ModelProto, random: Random) -> None:
 
 
 _EDITS = (
-    _shape,
-    _type,
-    _name,
+    _declaration,
+    _declaration,
+    _declaration,
     _drop,
     _rewire,
     _reshape,

@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import pkgutil
 import shutil
 import signal
 import sys
@@ -28,30 +29,6 @@ SECONDS = 60.0
 ENDLESS_SECONDS = 10.0
 """The same for trainings whose settings may ask for more."""
 PAUSE = 0.01
-IMPORTED = (
-    *(
-        "torch",
-        "timm",
-        "onnxruntime",
-        "onnx",
-        "av",
-        "cv2",
-        "pyarrow.parquet",
-        "scipy.io",
-    ),
-    *("matplotlib.pyplot", "rich.console", "rich.table", "PIL.Image", "colocam.cli", "colocam.inference.localize"),
-    *("colocam.training", "colocam.evaluation.run_evaluation", "colocam.evaluation.dense", "colocam.report"),
-    *("colocam.report.evaluation_tables", "colocam.report.run_review", "colocam.labels"),
-    *("colocam.inference.onnx_export", "colocam.evaluation.prediction_evaluation", "colocam.segment.onnx_segmenter"),
-    *("colocam.segment.sam", "colocam.data", "colocam.inference.torch_network"),
-    *(
-        "colocam.inference.onnx_network",
-        "colocam.inference.label",
-        "colocam.labels",
-        "colocam.training.learning.lesson",
-    ),
-    *("colocam.video.decoder_child",),
-)
 
 
 @dataclass
@@ -74,15 +51,18 @@ class Summary:
 
 def warm_up() -> list[Path]:
     """Import and compile what the children share; returns the folders of compiled functions, which may change."""
-    for name in IMPORTED:
-        importlib.import_module(name)
     import cv2  # noqa: PLC0415
+    import onnx  # noqa: F401, PLC0415
+    import onnxruntime  # noqa: F401, PLC0415
     import torch  # noqa: PLC0415
 
     import colocam  # noqa: PLC0415
     from colocam.inference import Localizer  # noqa: PLC0415
     from colocam.types import VideoFrame  # noqa: PLC0415
 
+    for module in pkgutil.walk_packages(colocam.__path__, "colocam."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     cv2.setNumThreads(1)  # threads do not survive a fork
     torch.set_num_threads(1)
     frames = [VideoFrame(index, index / 25, image) for index, image in enumerate(square_video("cat", 0, 6)[0])]
@@ -153,13 +133,6 @@ class Runner:
         while running:
             self._collect(running, summary, report)
         return summary
-
-    def once(self, number: int, root: Path) -> Verdict:
-        """Run one input by itself in the folder ``root``."""
-        child = self._start(number, root)
-        while (ended := child.poll()) is None:
-            time.sleep(PAUSE)
-        return judge(root, ended)
 
     def _start(self, number: int, root: Path) -> "Child":
         return Child(root, partial(build, self.seed, number, self.corpus), self.permitted)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from tests.fuzz.case import Case, snapshot
-from tests.fuzz.targets import build, target_of
 from tests.fuzz.verdict import CRASH, ERROR, FILES, HANG, MEMORY, RESULT, TRACEBACK, UNCLEAN, Ended, Verdict, judge
 
 ROOT = Path(__file__).parents[2]
@@ -77,23 +76,3 @@ def test_files_outside_the_outputs_are_faults(tmp_path):
     assert judge(root, Ended(0, 0)) == Verdict(FILES, "review: wrote outer, which is no output")
     (root / "outside").write_text("os.mkdir '/x'\n")
     assert judge(root, Ended(0, 0)).kind == FILES
-
-
-def test_an_input_depends_on_its_seed_and_number_alone(tmp_path):
-    """For the inputs that need tables alone."""
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for name in ("predictions.csv", "truth.csv", "manifest.csv", "shots.csv"):
-        (corpus / name).write_text("clip,frame,x1\na,0,3\nb,1,4\n")
-    (corpus / "shots").mkdir()
-    kinds = {"score boxes", "index frames"}
-    numbers = [number for number in range(200) if target_of(5, number) in kinds]
-    found = []
-    for attempt in ("first", "second"):
-        for number in numbers:
-            folder = tmp_path / attempt / str(number)
-            folder.mkdir(parents=True)
-            case = build(5, number, corpus, folder)
-            found.append((case.argv, snapshot(folder)))
-    assert found[: len(numbers)] == found[len(numbers) :]
-    assert len({json.dumps(one) for one in found}) > len(numbers) // 2

@@ -6,19 +6,13 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
+from colocam.serve.marks import frame_states, objects_of
 from colocam.serve.server import hosts_of, make_app, web_server
+from served_library import PATIENCE, serving
 
 CHROMIUM = Path("/usr/bin/chromium")
-PATIENCE = 60
-
-
-def eventually(condition):
-    """Wait until a condition holds; gives its value."""
-    end = time.monotonic() + PATIENCE
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return found
 
 
 class ServedPage:
@@ -26,18 +20,21 @@ class ServedPage:
 
     Args:
         page: of Playwright.
-        address: of the server.
-        token: of the server; the address that it prints has it.
+        server: see :func:`served_library.serving`.
+        address: where it listens.
+        film: id of the film that methods mean; None: that of the server.
     """
 
-    def __init__(self, page, address, token):
-        self.page, self.address = page, address
-        page.goto(f"{address}/?token={token}")
+    def __init__(self, page, server, address, film=None):
+        self.page, self.address, self.film = page, address, film or server.film
+        self.server, self.library, self.store = server, server.library, server.store
+        page.goto(f"{address}/?token={server.workspace.token}")
 
-    def open(self, film):
-        """Open a film by its id; its first frame is shown and the model's box is there."""
-        self.page.goto(f"{self.address}/#film={film}")
-        self.until(f"window.colocam?.film.id === '{film}' && window.colocam.player.position >= 0")
+    def open(self, film=None):
+        """Open a film; its first frame is shown and the model's box is there."""
+        self.film = film or self.film
+        self.page.goto(f"{self.address}/#film={self.film}")
+        self.until(f"window.colocam?.film.id === '{self.film}' && window.colocam.player.position >= 0")
         self.until("window.colocam.film.results && document.querySelector('.frame-facts').dataset.box !== undefined")
 
     def until(self, condition):
@@ -84,6 +81,34 @@ class ServedPage:
             "document.getElementById('saved').textContent.startsWith('saved') && !window.colocam.saving.waiting.length"
         )
 
+    def objects(self):
+        """What the server knows of the objects, which is what the page shows, by their numbers."""
+        self.page.evaluate("window.colocam.flush()")
+        self.until_saved()
+        film = self.library.film(self.film)
+        _, history = self.store.history(self.film)
+        objects = objects_of(history.actions, film.index.frames, film.index.cuts, film.results.absent)
+        seen = self.page.evaluate(
+            "Object.fromEntries([...window.colocam.objects.all].filter(([number]) => Number(number)).map("
+            "([number, marks]) => [number, {state: [...marks.state], tag: marks.tag, main: [...marks.main], "
+            "box: marks.box}]))"
+        )
+        assert set(seen) == {str(number) for number in objects}
+        for number, marks in objects.items():
+            own = seen[str(number)]
+            assert own["state"] == marks.state.tolist()
+            assert own["tag"] == marks.tag
+            assert own["main"] == marks.main.astype(int).tolist()
+            boxes = np.array([corners or [np.nan] * 4 for corners in own["box"]], float)
+            np.testing.assert_allclose(boxes, marks.box, atol=1e-9)
+        if not film.results.others.frame.size:
+            assert self.page.evaluate("[...window.colocam.states]") == frame_states(objects.values()).tolist()
+        return objects
+
+    def said(self):
+        """Kinds of the first actions of all changes that are stored."""
+        return [event.change.actions[0].kind for event in self.store.events(self.film)]
+
     def click(self, name):
         """Click the button of a name."""
         self.page.get_by_role("button", name=name, exact=True).click()
@@ -111,3 +136,10 @@ def listening(server, port=0):
         finally:
             running.should_exit = True
             thread.join(10)
+
+
+@contextmanager
+def served_page(page, folder, films, **how):
+    """The page of a server on ``folder`` with these films."""
+    with serving(folder, films, **how) as server, listening(server) as address:
+        yield ServedPage(page, server, address)

@@ -21,13 +21,6 @@ def test_a_folder_without_its_labels(tmp_path):
     assert films[1].path == tmp_path / "b" / "2.mp4"
 
 
-def test_a_table_with_tags(tmp_path):
-    table = tmp_path / "films.csv"
-    table.write_text("path,tag\na/1.mp4,cat\n../2.mp4,\n", encoding="utf-8")
-    films = read_videos(table, tmp_path / "labels")
-    assert films == [Video("a/1.mp4", tmp_path / "a/1.mp4", "cat"), Video("../2.mp4", tmp_path / "../2.mp4")]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -1,4 +1,4 @@
-"""CRF and co-localisation against the formula with a dense matrix, and in the corners."""
+"""Co-localisation against the formula with a dense matrix, and both pairwise losses in the corners."""
 
 import pytest
 import torch
@@ -19,25 +19,13 @@ def inputs(dtype=torch.float64):
     ).requires_grad_()
 
 
-def dense_energy(frames, maps, sigma_xy=None):
+def dense_energy(frames, maps):
     """R and Σ_r S_rᵀ W S_r of frames (n, 3, H, W) taken together, term by term as in eq. 2 and eq. 4."""
     features = frames.double().permute(0, 2, 3, 1).reshape(-1, 3) / SIGMA
-    if sigma_xy is not None:
-        y, x = torch.meshgrid(torch.arange(HEIGHT), torch.arange(WIDTH), indexing="ij")
-        features = torch.cat([features, torch.stack([y, x], -1).reshape(-1, 2) / sigma_xy], 1)
     affinity = torch.exp(-0.5 * torch.cdist(features, features).square())
     foreground = maps.double().flatten()
     both = (1 - foreground, foreground)
     return sum(s @ affinity @ (1 - s) for s in both), sum(s @ affinity @ s for s in both)
-
-
-def test_crf_is_the_mean_energy_of_frames():
-    frames, maps = inputs()
-    expected = sum(dense_energy(frames[i : i + 1], maps[i], SIGMA_XY)[0] for i in range(FRAMES)) / FRAMES
-    loss = CRFLoss(SIGMA, SIGMA_XY, tol=1e-3)(frames, maps)
-    torch.testing.assert_close(loss, expected, rtol=2e-3, atol=0)
-    (found,), (exact,) = torch.autograd.grad(loss, maps), torch.autograd.grad(expected, maps)
-    assert (found - exact).norm() <= 2e-3 * exact.norm()
 
 
 @pytest.mark.parametrize(
@@ -61,14 +49,6 @@ def test_coloc_is_the_mean_over_sequences_of_two_frames_or_more(options, weight)
     (found,), (exact,) = torch.autograd.grad(loss, maps), torch.autograd.grad(expected, maps)
     assert (found - exact).norm() <= 2e-3 * exact.norm()
     assert (found[3] == 0).all()
-
-
-def test_gradcheck():
-    frames, maps = inputs()
-    frames, maps = frames[:3, :, :2, :3], maps[:3, :2, :3].detach().requires_grad_()
-    assert torch.autograd.gradcheck(lambda m: CRFLoss(SIGMA, SIGMA_XY)(frames, m), maps)
-    constant = CoLocLoss(SIGMA, weighting="constant")
-    assert torch.autograd.gradcheck(lambda m: constant(frames, m, SEQUENCES[:3]), maps)
 
 
 def test_no_sequence_of_two_frames_is_zero():
@@ -98,10 +78,6 @@ def test_bf16_autocast_changes_nothing():
     with torch.autocast("cpu", torch.bfloat16):
         inside = losses[0](frames, maps, SEQUENCES), losses[1](frames, maps)
     torch.testing.assert_close(inside, plain)
-    half = maps.detach().bfloat16().requires_grad_()
-    (gradient,) = torch.autograd.grad(losses[1](frames, half), half)
-    assert gradient.dtype == torch.bfloat16
-    assert gradient.isfinite().all()
 
 
 def test_alike_colours_with_alike_maps_cost_less():
@@ -138,7 +114,9 @@ def test_the_gradient_has_the_type_of_the_maps_and_the_loss_is_never_half(dtype)
     frames, maps = inputs(dtype)
     for loss in (CoLocLoss(SIGMA)(frames, maps, SEQUENCES, 3), CRFLoss(SIGMA, SIGMA_XY)(frames, maps)):
         assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-        assert torch.autograd.grad(loss, maps)[0].dtype == dtype
+        (gradient,) = torch.autograd.grad(loss, maps)
+        assert gradient.dtype == dtype
+        assert gradient.isfinite().all()
 
 
 def test_a_second_derivative_is_refused():

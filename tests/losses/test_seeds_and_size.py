@@ -1,3 +1,5 @@
+"""Seeds and size in the corners; tests/losses/test_terms.py has their formulas."""
+
 import math
 
 import pytest
@@ -9,34 +11,9 @@ from colocam.losses.terms import extended_log_barrier
 from colocam.utils.tensors import require_finite
 
 
-def logits_and_labels():
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(2, 2, 3, 4, generator=generator, dtype=torch.float64, requires_grad=True)
-    labels = torch.tensor([0, 1, 255]).repeat(8).view(2, 3, 4)
-    return logits, labels
-
-
-def test_partial_cross_entropy_is_the_mean_over_labelled_pixels():
-    logits, labels = logits_and_labels()
-    terms = []
-    for b, y, x in (labels != 255).nonzero().tolist():
-        scores = logits[b, :, y, x].exp()
-        terms.append(-(scores[labels[b, y, x]] / scores.sum()).log())
-    loss = PartialCrossEntropy()(logits, labels)
-    torch.testing.assert_close(loss, torch.stack(terms).mean())
-    (gradient,) = torch.autograd.grad(loss, logits)
-    assert (gradient.abs().sum(1)[labels == 255] == 0).all()
-    assert (gradient.abs().sum(1)[labels != 255] > 0).all()
-
-
-def test_partial_cross_entropy_gradcheck():
-    logits, labels = logits_and_labels()
-    assert torch.autograd.gradcheck(lambda x: PartialCrossEntropy()(x, labels), logits)
-
-
 def test_no_label_at_all_costs_nothing():
-    logits, labels = logits_and_labels()
-    loss = PartialCrossEntropy()(logits, torch.full_like(labels, 255))
+    logits = torch.randn(2, 2, 3, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    loss = PartialCrossEntropy()(logits, torch.full((2, 3, 4), 255))
     assert loss == 0
     assert (torch.autograd.grad(loss, logits)[0] == 0).all()
 
@@ -75,16 +52,6 @@ def test_barrier_is_the_formula_and_smooth_at_its_seam(t):
     (slope,) = torch.autograd.grad(found.sum(), f)
     assert slope.isfinite().all()
     assert slope[1].item() == pytest.approx(slope[2].item(), rel=2e-3)
-
-
-def test_size_is_the_mean_over_frames_of_both_areas():
-    maps = torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
-    size = SizeConstraint()
-    t = 1.01**3
-    areas = [m.sum().item() for m in maps]
-    expected = sum((-math.log(a) - math.log(20 - a)) / t for a in areas) / 2 / 3
-    assert size(maps, 3).item() == pytest.approx(expected)
-    assert torch.autograd.gradcheck(size, maps)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0])

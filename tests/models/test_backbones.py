@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torchvision.models import vgg
 
+from batch_norms import unsettle
 from colocam.config import Backbone
 from colocam.models import Classifier, Encoder, LocalizerNet
 
@@ -17,16 +18,6 @@ def frames(count=2, side=64, seed=0):
 def encoder(name, stride=8, **rest):
     torch.manual_seed(0)
     return Encoder(Backbone(name=name, pretrained=False, output_stride=stride, **rest)).eval()
-
-
-def disturb(network):
-    """Statistics of batch norm that are not those of a new network."""
-    torch.manual_seed(1)
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.running_mean.normal_()
-            module.running_var.uniform_(0.5, 2)
-    return network
 
 
 @pytest.mark.parametrize(
@@ -68,6 +59,7 @@ def test_any_network_gives_maps_and_a_decoder_takes_them(name, stride, reduction
         ("xception41", ["blocks_12."]),
         ("vgg11", ["added."]),
         ("inception_v3", ["added."]),
+        ("vit_tiny_patch16_224", ["vit.blocks.11.", "vit.norm."]),
     ],
 )
 def test_the_last_stage_is_what_follows_the_last_but_one_map(name, stage):
@@ -100,7 +92,7 @@ def test_convnext_with_strides_removed_keeps_its_maps_centred():
 
 @pytest.mark.parametrize("name", ["vgg11", "vgg11_bn"])
 def test_vgg_with_all_pools_is_torchvisions_and_one_convolution(name):
-    ours = disturb(encoder(name, 32))
+    ours = unsettle(encoder(name, 32))
     theirs = vgg.make_layers(vgg.cfgs["A"], batch_norm=name.endswith("bn")).eval()
     theirs.load_state_dict(ours.network.features.state_dict())
     picture = frames(1, 32)
@@ -116,7 +108,7 @@ def test_inception_sees_what_timms_does_away_from_the_edges():
     with torch.device("meta"):
         start = encoder("inception_v3", 8).network.trunk[:3]
         plain = timm.create_model("inception_v3", features_only=True, out_indices=(0,)).eval()
-    disturb(start.to_empty(device="cpu"))
+    unsettle(start.to_empty(device="cpu"))
     for parameter in start.parameters():
         nn.init.normal_(parameter, std=0.2)
     plain.load_state_dict(start.state_dict(), strict=False, assign=True)

@@ -32,10 +32,9 @@ def one_gigabyte_more() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-@pytest.fixture
-def model():
+def make_model(size=None, *, normalise=False):
     torch.manual_seed(0)
-    net = unsettle(LocalizerNet(Classifier(BACKBONE, 2), (8, 8, 8, 8, 8)), 0)
+    net = unsettle(LocalizerNet(Classifier(BACKBONE, 2, size=size, normalise=normalise), (8, 8, 8, 8, 8)), 0)
     card = Card(
         method="colocam",
         tags=("Käfer", "猫 2"),
@@ -44,8 +43,15 @@ def model():
         threshold_from="tags-only",
         backbone=net.classifier.encoder.backbone,
         decoder=(8, 8, 8, 8, 8),
+        class_size=size,
+        normalise=normalise,
     )
     return Model(net, card)
+
+
+@pytest.fixture
+def model():
+    return make_model()
 
 
 @pytest.fixture
@@ -109,7 +115,9 @@ def test_kernels_are_stored_in_half_precision_and_nothing_else(model, tmp_path):
         assert torch.equal(value, own.half().float() if name in wide else own)
 
 
-def test_a_saved_model_says_the_same_to_the_bit(model, tmp_path):
+@pytest.mark.parametrize("reading", [{}, {"size": 16}, {"size": 16, "normalise": True}])
+def test_a_saved_model_says_the_same_to_the_bit(reading, tmp_path):
+    model = make_model(**reading)
     save_model(tmp_path, model)
     save_model(tmp_path, load_model(tmp_path))  # rounded once, the second time changes nothing
     loaded = load_model(tmp_path)

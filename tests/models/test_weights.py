@@ -8,6 +8,7 @@ from timm.models.convnext import ConvNeXt
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 
+from batch_norms import unsettle
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Encoder
@@ -108,11 +109,7 @@ FULL = {
 def test_a_whole_classification_network_gives_its_features(name, tmp_path):
     """Saved by timm with its head, loaded here without: the last map is that of timm's own forward pass."""
     torch.manual_seed(2)
-    whole = timm.create_model(name, num_classes=3, **FULL[name]).eval()
-    for module in whole.modules():
-        if isinstance(module, torch.nn.BatchNorm2d):
-            module.running_mean.normal_(std=0.1)
-            module.running_var.uniform_(0.5, 2)
+    whole = unsettle(timm.create_model(name, num_classes=3, **FULL[name]))
     torch.save(whole.state_dict(), tmp_path / "w.pth")
     backbone = Backbone(name=name, weights=tmp_path / "w.pth", output_stride=32, args=FULL[name])
     encoder = Encoder(backbone).eval()

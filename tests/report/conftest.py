@@ -11,11 +11,10 @@ import pytest
 from colocam.evaluation.cases import case_meta, write_cases
 from colocam.types import Clip
 from counting import inclusive_iou
+from evaluations import evaluation
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 TAGS = ["bicycle", "kite", "кошка", "<script>alert(1)</script>", "a$b_c tag"]
-PROTOCOLS = ("oracle-per-class", "oracle-global", "validation", "tags-only")
-LEVELS = {"layercam": 52.0, "fcam": 58.0, "tcam": 63.0, "colocam": 74.0}
 GROUPS = ("best", "typical", "worst", "empty")
 
 
@@ -30,31 +29,9 @@ def fabricate(folder: Path, methods=("layercam", "fcam", "colocam"), per_group=3
         )
     )
     shutil.copy(STORED / "metrics.jsonl", folder)
-    (folder / "evaluation.json").write_text(json.dumps(evaluation(methods, random)))
+    (folder / "evaluation.json").write_text(json.dumps(evaluation(tags=TAGS, methods=methods)))
     write_examples(folder / "cases.npz", methods, per_group, side, random)
     return folder
-
-
-def evaluation(methods, random):
-    result = {"format": 2, "methods": {}}
-    for method in methods:
-        result["methods"][method] = {}
-        for bonus, protocol in zip((9.0, 6.0, 2.0, 0.0), PROTOCOLS, strict=True):
-            values = np.clip(LEVELS[method] + bonus + random.normal(0, 12, len(TAGS)), 0, 100)
-            average = float(values.mean())
-            threshold = dict.fromkeys(TAGS, 0.3) if protocol == "oracle-per-class" else 0.43
-            result["methods"][method][protocol] = {
-                "average": average,
-                "classes": dict(zip(TAGS, values.tolist(), strict=True)),
-                "frames": average - 1.5,
-                "interval": [average - 6.1, average + 5.4],
-                "threshold": threshold,
-                "top1": {"average": 0.85 * average, "interval": [0.8 * average, 0.9 * average]},
-            }
-    per_class = dict(zip(TAGS, random.uniform(70, 100, len(TAGS)).tolist(), strict=True))
-    result["classification"] = {"accuracy": 87.5, "interval": [80.1, 93.0], "classes": per_class}
-    result["data"] = {"split": "test", "frames": 300, "clips": 18, "videos": 18}
-    return result
 
 
 def write_examples(path, methods, per_group, side, random):

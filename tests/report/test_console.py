@@ -10,28 +10,7 @@ from colocam.evaluation.metrics import Accuracy, CorLoc, Instances
 from colocam.evaluation.metrics.object_scores import InstanceScores
 from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation, ordered_methods
 from colocam.report.evaluation_tables import print_evaluations, print_predictions
-
-
-def evaluation(shift=0.0, tags=("cat", "dog"), validation=True):
-    def result(average):
-        classes = {tag: average + i for i, tag in enumerate(tags)}
-        top1 = {"average": average - 5, "interval": [average - 9, average - 1]}
-        return {"average": average, "classes": classes, "interval": [average - 4, average + 4], "top1": top1}
-
-    names = ["oracle-per-class", "oracle-global", *(["validation"] if validation else []), "tags-only"]
-    return {
-        "format": 2,
-        "methods": {
-            "layercam": {name: result(30 + shift + i) for i, name in enumerate(names)},
-            "colocam": {name: result(60 + shift + i) for i, name in enumerate(names)},
-        },
-        "classification": {
-            "accuracy": 80 + shift,
-            "interval": [70.0, 90.0],
-            "classes": dict.fromkeys(tags, 80.0),
-        },
-        "data": {"frames": 12, "videos": 4, "split": "test"},
-    }
+from evaluations import evaluation
 
 
 @pytest.fixture
@@ -52,7 +31,7 @@ def row(text, *beginning):
 
 def test_one_run_has_intervals(shown):
     text = shown(evaluation())
-    assert "12 frames of 4 test videos (95 % bootstrap interval over videos)" in text
+    assert "300 frames of 18 test videos (95 % bootstrap interval over videos)" in text
     assert row(text, "LayerCAM") == ["", "LayerCAM", "CoLo-CAM"]
     assert row(text, "oracle-per-class") == ["oracle-per-class", "30.0 [26, 34]", "60.0 [56, 64]"]
     assert row(text, "oracle-global") == ["oracle-global", "31.0 [27, 35]", "61.0 [57, 65]"]

@@ -76,20 +76,6 @@ def test_frames_of_any_size_keep_their_shape(run, shape):
     assert decode(gallery(path)[0].cases[0].images[0].address).shape == (room.EDGE // 2, room.EDGE, 3)
 
 
-def test_unknown_groups_and_methods_are_shown(run):
-    path = run / "cases.npz"
-    meta = json.loads(str(np.load(path)["meta"]))
-    meta[0]["group"] = "odd ones"
-    meta[0]["probability"] = None
-    arrays = {f"{kind}__attention": np.load(path)[f"{kind}__fcam"] for kind in ("heatmaps", "boxes", "iou")}
-    rewrite(path, meta=np.array(json.dumps(meta)), **arrays)
-    groups = gallery(path)
-    assert groups[-1].title == "odd ones"
-    assert groups[-1].cases[0].probability is None
-    titles = [picture.title for picture in groups[0].cases[0].images]
-    assert titles == ["Frame", "LayerCAM", "F-CAM", "attention", "CoLo-CAM"]
-
-
 def test_sharpness_gives_way_before_weight(run, monkeypatch):
     def size_of(groups):
         return sum(len(picture.address) for picture in pictures(groups))

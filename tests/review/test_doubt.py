@@ -42,12 +42,6 @@ def moved(dx):
     return (BOX[0] + dx, BOX[1], BOX[2] + dx, BOX[3])
 
 
-def test_quiet_frames_raise_no_doubt():
-    found = signs([rows(*[BOX] * 5)])
-    assert all(not sign.any() for sign in found.values())
-    assert not doubts(found).any()
-
-
 @pytest.mark.parametrize(
     ("sign", "column", "value"), [("faint", "score", 0.2), ("rival", "margin", 0.1), ("classifier", "presence", 0.2)]
 )
@@ -70,22 +64,23 @@ def test_a_score_is_faint_by_what_the_model_usually_gives():
     assert faint[3] == pytest.approx(2 / 3)
 
 
-def test_a_box_that_jumps_away_and_back():
-    np.testing.assert_allclose(jumps(rows(BOX, BOX, moved(100), BOX, BOX)), [0, 0.5, 1, 0.5, 0])
-    assert jumps(rows(BOX)).tolist() == [0]
+@pytest.mark.parametrize(
+    ("boxes", "frame", "expected"),
+    [
+        ([BOX], [0], [0]),
+        ([BOX, BOX, moved(100), BOX, BOX], range(5), [0, 0.5, 1, 0.5, 0]),
+        ([BOX, moved(100), moved(100), BOX, BOX, moved(103)], [0, 0, 1, 1, 2, 2], [0, 0, 3 / 23, 0, 0, 6 / 23]),
+        ([BOX, moved(100), BOX, BOX], [0, 0, 1, 2], [0, 1, 0, 0]),
+    ],
+    ids=["one frame", "away and back", "several objects", "one of two is lost"],
+)
+def test_jumps(boxes, frame, expected):
+    np.testing.assert_allclose(jumps(rows(*boxes, frame=frame)), expected, atol=1e-12)
 
 
 def test_jumps_are_those_of_the_listed_frames_of_the_same_video():
     tables = [rows(BOX, BOX, frame=[0, 5]), rows(moved(100), moved(100), frame=[0, 5])]
     assert not signs(tables)["jump"].any()
-
-
-def test_of_several_objects_each_is_compared_with_its_like():
-    found = jumps(rows(BOX, moved(100), moved(100), BOX, BOX, moved(103), frame=[0, 0, 1, 1, 2, 2]))
-    assert found[[0, 1, 3, 4]].max() == 0
-    assert 0 < found[2] < found[5] < 0.3
-    lost = jumps(rows(BOX, moved(100), BOX, BOX, frame=[0, 0, 1, 2]))
-    np.testing.assert_allclose(lost, [0, 1, 0, 0])
 
 
 def test_a_missing_box():
@@ -153,15 +148,6 @@ def test_the_queue_against_the_same_by_hand(doubt, cut, apart):
     video = (np.arange(count) >= cut).astype(np.int64)
     pts = np.arange(count) / 10
     assert queue(doubt, video, pts, count, apart) == by_hand(doubt, video, pts, count, apart)
-
-
-def test_neighbours_of_the_worst_frame_wait():
-    doubt = np.full(100, 0.1)
-    doubt[40:50] = 0.9
-    doubt[70] = 0.8
-    pts, video = np.arange(100) / 25, np.zeros(100, np.int64)
-    assert set(queue(doubt, video, pts, 10, apart=0)) == set(range(40, 50))
-    assert queue(doubt, video, pts, 3, apart=0.25) == [40, 70, 49]  # the far end of the stretch
 
 
 def frames(*lengths):

@@ -1,4 +1,4 @@
-"""Carry a box on through a shot by the model's boxes, and correct by few keys, in Chromium."""
+"""Carry a box on through a shot by the model's boxes, in Chromium."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,62 +6,42 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from colocam.serve.marks import BOX, FOLLOWS, PREDICTED, objects_of
+from colocam.serve.marks import BOX, FOLLOWS, PREDICTED
 from colocam.types import Box
-from served_page import ServedPage, listening
+from served_library import MovingBox, two_shots
+from served_page import served_page
 
 WIDTH, HEIGHT, COUNT, CUT = 128, 96, 60, 30
 LOST = slice(12, 15)
-NUMBER = "Number(document.querySelector('.number').dataset.frame)"
 CENTRES = np.stack([60 + 34 * np.sin(np.arange(COUNT) / 5), 48 + 20 * np.cos(np.arange(COUNT) / 4)], axis=1)
 HALF = np.array([10, 14])
 TRUE = np.concatenate([CENTRES - HALF, CENTRES + HALF], axis=1)
 """(60, 4) the object swings: no straight line between two frames says where it is."""
 
 
-def displaced(moving_box):
+class Displaced(MovingBox):
     """A model whose box is beside the object, by shot; in some frames it is lost."""
 
-    class Displaced(moving_box):
-        card = SimpleNamespace(size=32, presence=None)
+    card = SimpleNamespace(size=32, presence=None)
 
-        def stream(self, frames, **how):
-            for frame, found in super().stream(frames, **how):
-                dx, dy = (12, -3) if frame.index < CUT else (-11, 2)
-                box, track = Box(*(TRUE[frame.index] + np.array([dx, dy] * 2))), int(frame.index >= CUT)
-                if LOST.start <= frame.index < LOST.stop:
-                    box, track = Box(0, 0, 9, 9), 2
-                score = 0.1 if frame.index % 5 == 3 else 0.9
-                yield frame, replace(found, box=box, score=score, track=track, presence=None, margin=None, mask=None)
-
-    return Displaced
+    def stream(self, frames, **how):
+        for frame, found in super().stream(frames, **how):
+            dx, dy = (12, -3) if frame.index < CUT else (-11, 2)
+            box, track = Box(*(TRUE[frame.index] + np.array([dx, dy] * 2))), int(frame.index >= CUT)
+            if LOST.start <= frame.index < LOST.stop:
+                box, track = Box(0, 0, 9, 9), 2
+            score = 0.1 if frame.index % 5 == 3 else 0.9
+            yield frame, replace(found, box=box, score=score, track=track, presence=None, margin=None, mask=None)
 
 
 @pytest.fixture
-def swinging(page, serving, moving_box, make_video, tmp_path):
+def swinging(page, make_video, tmp_path):
     """The page and a video of two shots, whose object the model sees beside its place."""
-    rng = np.random.default_rng(0)
-    first, second = (rng.integers(0, 90, (HEIGHT, WIDTH, 3)) + shift for shift in (0, 150))
-    images = [image.astype(np.uint8) for image in [first] * CUT + [second] * (COUNT - CUT)]
-    film = make_video(tmp_path / "film.mp4", images)
-    with serving(tmp_path / "page", [film], model=displaced(moving_box)) as server, listening(server) as address:
-        opened = ServedPage(page, address, server.workspace.token)
-        opened.library, opened.store, opened.known = server.library, server.store, server.library.films()[0]
-        assert np.flatnonzero(opened.known.index.cuts).tolist() == [CUT]
-        opened.open(opened.known.id)
+    film = two_shots(make_video, tmp_path / "film.mp4", (HEIGHT, WIDTH), (CUT, COUNT - CUT))
+    with served_page(page, tmp_path / "page", [film], model=Displaced) as opened:
+        assert np.flatnonzero(opened.library.film(opened.film).index.cuts).tolist() == [CUT]
+        opened.open()
         yield opened
-
-
-def marks_of(opened):
-    """What the server knows of the object, which is what the page shows."""
-    opened.until_saved()
-    _, history = opened.store.history(opened.known.id)
-    known = opened.known
-    marks = objects_of(history.actions, known.index.frames, known.index.cuts, known.results.absent)[1]
-    shown = opened.page.evaluate("({ state: [...window.colocam.marks.state], box: window.colocam.marks.box })")
-    assert shown["state"] == marks.state.tolist()
-    np.testing.assert_allclose(np.array([box or [np.nan] * 4 for box in shown["box"]], float), marks.box)
-    return marks
 
 
 def draw(opened, frame, box):
@@ -72,72 +52,35 @@ def draw(opened, frame, box):
 def test_a_box_is_carried_on_as_the_object_moves(swinging):
     draw(swinging, 4, TRUE[4])
     swinging.press("Shift+P")
-    marks = marks_of(swinging)
+    marks = swinging.objects()[1]
     assert marks.state.tolist() == [PREDICTED] * 4 + [BOX] + [FOLLOWS] * (CUT - 5) + [PREDICTED] * (COUNT - CUT)
     expected = TRUE[4:CUT].copy()
     expected[LOST.start - 4 : LOST.stop - 4] = TRUE[LOST.start - 1]  # no other track leads it away
     np.testing.assert_allclose(marks.box[4:CUT], expected, atol=0.011)
     # What is marked ends the stretch and stays; what was carried on stays, too, between two marked frames.
     draw(swinging, 20, (1, 2, 30, 40))
-    np.testing.assert_allclose(marks_of(swinging).box[5:20], expected[1:16], atol=0.011)
+    np.testing.assert_allclose(swinging.objects()[1].box[5:20], expected[1:16], atol=0.011)
     swinging.press("Shift+P")
-    marks = marks_of(swinging)
+    marks = swinging.objects()[1]
     np.testing.assert_allclose(marks.box[5:20], expected[1:16], atol=0.011)
     assert marks.state[19:22].tolist() == [FOLLOWS, BOX, FOLLOWS]
     swinging.press("z", "z", "z")
-    np.testing.assert_allclose(marks_of(swinging).box[4], TRUE[4], atol=0.011)
+    np.testing.assert_allclose(swinging.objects()[1].box[4], TRUE[4], atol=0.011)
 
 
 def test_a_box_that_is_carried_on_stays_in_the_frame(swinging):
     box = TRUE[4] - np.array([40, 30, 0, 0])
     draw(swinging, 4, box)
     swinging.press("Shift+P")
-    drawn = marks_of(swinging).box[4]
+    drawn = swinging.objects()[1].box[4]
     shift = CENTRES[15:CUT] - CENTRES[4]
     size = drawn[2:] - drawn[:2]
     corner = np.clip(drawn[:2] + shift, 0, (WIDTH, HEIGHT) - size)
     assert (corner != drawn[:2] + shift).any()
-    np.testing.assert_allclose(marks_of(swinging).box[15:CUT], np.hstack([corner, corner + size]), atol=0.011)
+    np.testing.assert_allclose(swinging.objects()[1].box[15:CUT], np.hstack([corner, corner + size]), atol=0.011)
 
 
 def test_a_box_stays_where_the_model_looks_at_something_else(swinging):
     draw(swinging, 0, (0, 70, 12, 90))
     swinging.press("Shift+P")
-    np.testing.assert_array_equal(marks_of(swinging).box[:CUT], [[0, 70, 12, 90]] * CUT)
-
-
-def arrows(by):
-    """The fewest presses of arrow keys that move a box by dx, dy pixels: with Shift by ten, also past the aim."""
-    for step, (less, more) in zip(by, (("ArrowLeft", "ArrowRight"), ("ArrowUp", "ArrowDown")), strict=True):
-        tens = round(step / 10)
-        ones = round(step) - 10 * tens
-        yield from [f"Shift+{more if tens > 0 else less}"] * abs(tens)
-        yield from [more if ones > 0 else less] * abs(ones)
-
-
-def test_ten_frames_are_corrected_by_fewer_than_sixty_presses(swinging):
-    """The model's boxes are wrong in all of them; a person looks at each frame and moves what is not right."""
-    presses = 0
-
-    def press(*keys):
-        nonlocal presses
-        presses += len(keys)
-        swinging.press(*keys)
-
-    press("j")
-    corrected = []
-    while len(corrected) < 10:
-        swinging.until(f"{NUMBER} === window.colocam.queue[0]?.[0]")
-        frame = swinging.page.evaluate(NUMBER)
-        off = TRUE[frame, :2] - swinging.page.evaluate("window.colocam.seen().box.slice(0, 2)")
-        if np.abs(off).max() > 1:
-            press(*arrows(off), "Shift+P")
-            swinging.until(f"window.colocam.marks.state[{frame}] === {BOX}")
-        corrected.append(frame)
-        press("Enter")
-    swinging.until(f"window.colocam.marks.state[{corrected[-1]}] === {BOX}")
-    marks = marks_of(swinging)
-    assert len(set(corrected)) == 10
-    assert (marks.state[corrected] == BOX).all()
-    np.testing.assert_allclose(marks.box[corrected], TRUE[corrected], atol=1)
-    assert presses < 60
+    np.testing.assert_array_equal(swinging.objects()[1].box[:CUT], [[0, 70, 12, 90]] * CUT)

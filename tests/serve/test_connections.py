@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from colocam.serve import server as connections
+from served_library import serving
 from served_page import listening
 
 HANG = 60
@@ -82,7 +83,7 @@ def test_a_thousand_half_open_requests_keep_nobody_out(make_video, tmp_path):
 
 
 @contextmanager
-def limited(serving, monkeypatch, folder, **limits):
+def limited(monkeypatch, folder, **limits):
     """A server with other limits; gives its port and its token."""
     for name, value in limits.items():
         monkeypatch.setattr(connections, name, value)
@@ -96,8 +97,8 @@ def upload(port, token):
     return opened(port, f"{head}Cookie: colocam-{port}={token}\r\nConnection: close\r\n\r\n12345".encode())
 
 
-def test_headers_have_to_come_in_time_and_bodies_may_be_slow(serving, monkeypatch, tmp_path):
-    with limited(serving, monkeypatch, tmp_path, HEADER_SECONDS=0.3) as (port, token):
+def test_headers_have_to_come_in_time_and_bodies_may_be_slow(monkeypatch, tmp_path):
+    with limited(monkeypatch, tmp_path, HEADER_SECONDS=0.3) as (port, token):
         slow = upload(port, token)
         assert closed(opened(port, b"")) == b""
         assert closed(opened(port)) == b""
@@ -112,8 +113,8 @@ def test_headers_have_to_come_in_time_and_bodies_may_be_slow(serving, monkeypatc
         assert closed(slow).startswith(b"HTTP/1.1 201")
 
 
-def test_the_connection_that_waited_longest_gives_its_place(serving, monkeypatch, tmp_path):
-    with limited(serving, monkeypatch, tmp_path, MOST=4, HEADER_SECONDS=600) as (port, token):
+def test_the_connection_that_waited_longest_gives_its_place(monkeypatch, tmp_path):
+    with limited(monkeypatch, tmp_path, MOST=4, HEADER_SECONDS=600) as (port, token):
         slow = upload(port, token)
         held = [opened(port) for _ in range(3)]
         assert answer(port, token) == 200

@@ -8,9 +8,10 @@ from colocam.errors import ColocamError
 from colocam.serve import stills as stills_module
 from colocam.serve.stills import Stills
 from colocam.video.reader import VideoReader
+from served_library import serving
 
 
-def test_no_film_is_opened_in_the_process_of_the_server(serving, make_video, tmp_path, monkeypatch):
+def test_no_film_is_opened_in_the_process_of_the_server(make_video, tmp_path, monkeypatch):
     film = make_video(tmp_path / "film.mp4", 6)
 
     def refuse(_reader):
@@ -18,7 +19,7 @@ def test_no_film_is_opened_in_the_process_of_the_server(serving, make_video, tmp
 
     monkeypatch.setattr(VideoReader, "__enter__", refuse)
     with serving(tmp_path / "page", [film]) as server:
-        known = server.library.films()[0]
+        known = server.library.film(server.film)
         assert known.state == "ready", known.problem
         assert server.client.get(f"/api/films/{known.id}/stills/5").status_code == 200
 

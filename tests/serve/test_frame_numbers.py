@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import av
 import cv2
 import numpy as np
 import pytest
@@ -58,27 +57,11 @@ def number_in(image):
     return sum(int(image[-BLOCK // 2, bit * wide + wide // 2, 0] > 128) << bit for bit in range(BITS))
 
 
-def coded(path, frames, codec="libx264", *, first=0, shape=None, options=None):
-    """A film whose first pts and shape of pixels are given; frames before 0 are cut away by an edit list."""
-    with av.open(str(path), "w") as output:
-        stream = output.add_stream(codec, rate=25, options=options or {})
-        stream.height, stream.width = frames[0].shape[:2]
-        stream.pix_fmt = "yuv420p"
-        if shape is not None:
-            stream.codec_context.sample_aspect_ratio = shape
-        for number, image in enumerate(frames):
-            frame = av.VideoFrame.from_ndarray(image, "rgb24")
-            frame.pts, frame.time_base = number + first, Fraction(1, 25)
-            output.mux(stream.encode(frame))
-        output.mux(stream.encode(None))
-    return path
-
-
 @pytest.fixture
 def films(tmp_path, make_video):
     """Films of many kinds whose frames carry their number."""
     frames = [numbered_frame(number) for number in range(FRAMES)]
-    uneven = np.cumsum(np.random.default_rng(1).choice([0.02, 0.04, 0.1], FRAMES))
+    even, uneven = np.arange(FRAMES) / 25, np.cumsum(np.random.default_rng(1).choice([0.02, 0.04, 0.1], FRAMES))
     sideways = [np.ascontiguousarray(np.rot90(image, -1)) for image in frames]
     few = {"x265-params": "log-level=none:pools=none:frame-threads=1", "preset": "ultrafast"}
     (tmp_path / "images").mkdir()
@@ -90,20 +73,22 @@ def films(tmp_path, make_video):
         make_video(tmp_path / "late.mkv", frames, times=1.5 + uneven),
         make_video(tmp_path / "constant.avi", frames, codec="mpeg4"),
         make_video(tmp_path / "turned.mov", sideways, rotation=90, fps=15),
-        coded(tmp_path / "hevc.mp4", frames, "libx265", options=few),
-        coded(tmp_path / "late, wide pixels.mp4", frames, shape=Fraction(2, 1), options={"bf": "3"}, first=40),
+        make_video(tmp_path / "hevc.mp4", frames, codec="libx265", options=few),
+        make_video(
+            tmp_path / "late, wide pixels.mp4", frames, times=even + 1.6, shape=Fraction(2), options={"bf": "3"}
+        ),
         tmp_path / "images",
-        coded(tmp_path / "edit list.mp4", frames, options={"bf": "3"}, first=-CUT_AWAY),
+        make_video(tmp_path / "edit list.mp4", frames, times=even - CUT_AWAY / 25, options={"bf": "3"}),
     ]
     assert b"elst" in made[-1].read_bytes()
     return made
 
 
-def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf, wait_until_done):
+def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf):
     for path in films:
         shelf.library.add(path)
-    wait_until_done(shelf.library)
-    opened = ServedPage(page, shelf.address, shelf.workspace.token)
+    shelf.wait()
+    opened = ServedPage(page, shelf, shelf.address)
     for film in shelf.library.films():
         assert film.problem == ""
         # The number drawn into each frame, as FFmpeg decodes the film.

@@ -4,18 +4,19 @@ import re
 
 import pytest
 
-HOST = "127.0.0.1:8620"
+from served_library import HOST, serving
+
 READS = ["/", "/page/main.js", "/api/films", "/api/openapi.json", "/api/formats", "/nothing"]
 
 
 @pytest.fixture(scope="module")
-def server(serving, tmp_path_factory):
+def server(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("guard") / "page") as one:
         yield one
 
 
 @pytest.fixture(scope="module")
-def locked(serving, tmp_path_factory):
+def locked(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("locked") / "page") as one:
         one.client.headers.pop("x-colocam-token")
         one.client.cookies.clear()

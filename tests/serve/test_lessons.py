@@ -11,19 +11,10 @@ from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, read_corrections
 from colocam.serve import lessons as module
 from colocam.serve.lessons import Lessons
-from served_page import eventually
+from served_library import LESSON, eventually
 
 NO_QUICK = str
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]
-WRITES = """
-import json, pathlib, sys
-out = pathlib.Path(sys.argv[4])
-out.mkdir()
-stages = [{"name": "before", "iou": 0.5, "kept": True}, {"name": "decoder", "iou": 0.75, "kept": True}]
-(out / "learning.json").write_text(json.dumps({"stages": stages, "held_out": {"frames": 7}}))
-(out / "model.json").write_text("{}")
-print("learnt")
-"""
 
 
 def ignore(_path, _title):
@@ -45,7 +36,7 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path, command):
     run = tmp_path / "run"
     run.mkdir()
     made = queue.Queue()
-    command(WRITES)
+    command(LESSON)
     lessons = Lessons(run, tmp_path / "lessons", lambda *one: made.put(one), NO_QUICK)
     assert lessons.status()["state"] == "never"
     for number in (1, 2):

@@ -8,25 +8,20 @@ import torch
 from colocam.cams import extract
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
-from colocam.serve.exchange import corrected_rows
-from colocam.serve.marks import objects_of
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
-from served_page import eventually
-
-NONE = {"kind": "none", "start": 3, "stop": 4}
+from served_library import MovingBox, eventually, grey_film, serving
 
 
 @pytest.fixture
-def two(serving, moving_box, make_video, tmp_path):
+def two(make_video, tmp_path):
     """A server with a second model beside the first, whose boxes are 12 pixels further right."""
     other = tmp_path / "other.onnx"
     other.write_bytes(b"another model")
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 90, np.uint8)] * 20)
-    load = {"model.onnx": moving_box, "other.onnx": lambda: moving_box(17.0)}
+    film = grey_film(make_video, tmp_path / "film.mp4", [90] * 20, width=80)
+    load = {"model.onnx": MovingBox, "other.onnx": lambda: MovingBox(17.0)}
     folder = tmp_path / "page"
     with serving(folder, [film], load=lambda path: load[path.name](), beside=[other]) as server:
-        server.film = server.library.films()[0].id
         server.other = server.library.beside[0].key
         eventually(lambda: server.client.get("/api/models").json()["models"][1]["seen"] >= 1)
         yield server
@@ -69,25 +64,20 @@ def test_what_another_model_changes(two):
 
 def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
     first = two.library.active.key
-    body = {"kind": "accepted", "start": 3, "stop": 4, "tag": "cat", "boxes": [[8, 6, 28, 30]]}
-    change = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [body]}}
-    assert two.client.post(f"/api/films/{two.film}/history", json=change).status_code == 200
+    accepted = two.edit(kind="accepted", start=3, stop=4, tag="cat", boxes=[[8, 6, 28, 30]])
+    assert accepted.status_code == 200
     used = two.client.post("/api/models", json={"key": two.other}).json()
     assert used["active"] == two.other
     assert detail(two)["results"]["box"][3] == [20, 6, 40, 30]
     # What was accepted stays, whichever model is in use.
-    film = two.library.film(two.film)
-    objects = objects_of(two.store.history(two.film)[1].actions, film.index.frames, film.index.cuts)
-    rows = corrected_rows(film.results, objects)
-    assert rows.box[3].tolist() == [8, 6, 28, 30]
-    assert rows.box[4].tolist() == [21, 6, 41, 30]
+    rows = two.rows()
+    assert [float(rows[at]["x1"]) for at in (3, 4)] == [8, 21]
     assert two.client.post("/api/models", json={"key": first}).json()["active"] == first
     assert two.client.post("/api/models", json={"key": "x"}).status_code == 422
 
 
 def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
-    body = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [NONE]}}
-    assert two.client.post(f"/api/films/{two.film}/history", json=body).status_code == 200
+    assert two.edit(kind="none", start=3, stop=4).status_code == 200
     third = tmp_path / "third.onnx"
     third.write_bytes(b"a model that cannot be opened")
     two.client.post("/api/models", json={"key": two.library.models.add(third, "third").key})
@@ -95,13 +85,13 @@ def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
     assert two.client.get("/api/lessons").json()["corrections"] == 1
 
 
-def test_the_model_in_use_is_remembered(serving, moving_box, make_video, tmp_path):
+def test_the_model_in_use_is_remembered(make_video, tmp_path):
     other = tmp_path / "other.onnx"
     other.write_bytes(b"another model")
     with serving(tmp_path / "page", beside=[other]) as server:
         server.client.post("/api/models", json={"key": server.library.beside[0].key})
     film = make_video(tmp_path / "film.mp4", 4)
-    with serving(tmp_path / "page", [film], beside=[other], load=lambda _path: moving_box()) as server:
+    with serving(tmp_path / "page", [film], beside=[other]) as server:
         assert server.library.active.title == "other.onnx"
         film, first = server.library.films()[0], server.library.first.key
         assert first not in film.found  # nobody asked for the first model yet
@@ -110,11 +100,9 @@ def test_the_model_in_use_is_remembered(serving, moving_box, make_video, tmp_pat
         assert server.library.active.title == "model.onnx"
 
 
-def test_layercam_of_a_run_and_none_of_an_onnx_file(serving, stored_run, make_video, square_video, tmp_path):
-
+def test_layercam_of_a_run_and_none_of_an_onnx_file(stored_run, make_video, square_video, tmp_path):
     film = make_video(tmp_path / "film.mp4", square_video("cat", 1, 6)[0])
     with serving(tmp_path / "page", [film], beside=[stored_run]) as server:
-        server.film = server.library.films()[0].id
         refused = server.client.get(f"/api/films/{server.film}/cams?start=0")
         assert refused.status_code == 422
         assert "not an ONNX file" in refused.json()["error"]

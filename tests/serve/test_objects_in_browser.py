@@ -1,41 +1,15 @@
 """Several objects in Chromium: added, selected, split, united, removed, hidden; undone in words; new classes."""
 
-import numpy as np
 import pytest
 
-from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, NONE, PREDICTED, Action, Change, frame_states, objects_of
+from colocam.serve.marks import ACCEPTED, BOX, FOLLOWS, NONE, PREDICTED
 
 SELECTED = "window.colocam.objects.selected"
 LAST = "[...document.querySelectorAll('.message')].at(-1)?.textContent"
 
 
-def as_the_server_says(one):
-    """The objects on the page are those of the server."""
-    one.page.evaluate("window.colocam.flush()")
-    one.until_saved()
-    film = one.library.film(one.film)
-    _, history = one.store.history(one.film)
-    objects = objects_of(history.actions, film.index.frames, film.index.cuts, film.results.absent)
-    seen = one.page.evaluate(
-        "Object.fromEntries([...window.colocam.objects.all].filter(([number]) => Number(number)).map("
-        "([number, marks]) => [number, {state: [...marks.state], tag: marks.tag, main: [...marks.main], "
-        "box: marks.box}]))"
-    )
-    assert set(seen) == {str(number) for number in objects}
-    for number, marks in objects.items():
-        own = seen[str(number)]
-        assert own["state"] == marks.state.tolist()
-        assert own["tag"] == marks.tag
-        assert own["main"] == marks.main.astype(int).tolist()
-        boxes = np.array([corners or [np.nan] * 4 for corners in own["box"]], float)
-        np.testing.assert_allclose(boxes, marks.box, atol=1e-9)
-    if not film.results.others.frame.size:
-        assert one.page.evaluate("[...window.colocam.states]") == frame_states(objects.values()).tolist()
-    return objects
-
-
 def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
-    one.open(one.film)
+    one.open()
     one.until_box(5, 6, 25, 30)
     assert one.page.locator(".objects").is_hidden()  # one object is as simple as ever
     one.go(3)
@@ -53,7 +27,7 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     one.page.wait_for_selector("dialog[open] .classes")
     assert "the whole track of object 2" in one.dialog()
     one.press("2")
-    objects = as_the_server_says(one)
+    objects = one.objects()
     assert objects[2].state.tolist() == [0] * 3 + [BOX] + [FOLLOWS] * 5 + [BOX] + [0] * 30
     assert set(objects[2].tag) == {"dog"}
     # Split the first one; the rest has a number of its own, and is one with the second after "unite".
@@ -62,7 +36,7 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     one.go(20)
     one.press("s")
     one.until(f"{SELECTED} === 3")
-    objects = as_the_server_says(one)
+    objects = one.objects()
     assert objects[1].main.tolist() == [True] * 20 + [False] * 20
     assert objects[3].main.tolist() == [False] * 20 + [True] * 20
     one.press("u")
@@ -70,7 +44,7 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     assert "Unite object 3 with" in one.dialog()
     one.press("2")
     one.until(f"{SELECTED} === 2")
-    objects = as_the_server_says(one)
+    objects = one.objects()
     assert list(objects) == [1, 2]
     assert objects[2].main.tolist() == [False] * 20 + [True] * 20
     assert objects[2].tag == ["dog"] * 40
@@ -78,7 +52,7 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     one.page.wait_for_selector("dialog[open]")
     assert "27 boxes" in one.dialog()
     one.click("Remove the track")
-    objects = as_the_server_says(one)
+    objects = one.objects()
     assert objects[2].state.tolist() == [PREDICTED] * 20 + [NONE] * 20
     # Each step back says what it was, and shows where.
     one.go(0)
@@ -94,11 +68,11 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     for _ in range(7):
         one.press("y")
     one.until(f"{LAST}.startsWith('Done again: object 2: back to the prediction')")
-    assert as_the_server_says(one)[2].state.tolist() == [PREDICTED] * 20 + [NONE] * 20
+    assert one.objects()[2].state.tolist() == [PREDICTED] * 20 + [NONE] * 20
 
 
 def test_select_hide_and_accept_what_is_shown(one):
-    one.open(one.film)
+    one.open()
     one.press("i")
     one.until(f"{SELECTED} === 2")
     assert one.page.evaluate("window.colocam.seen().others.map((other) => other.number)") == [1]
@@ -109,9 +83,9 @@ def test_select_hide_and_accept_what_is_shown(one):
     assert one.page.locator("[aria-keyshortcuts=Q]").get_attribute("aria-pressed") == "true"
     one.go(1)
     one.press("b", "a")  # nothing is said of the one that is hidden
-    assert as_the_server_says(one)[1].state.tolist() == [PREDICTED] * 40
+    assert one.objects()[1].state.tolist() == [PREDICTED] * 40
     one.press("q", "a")
-    objects = as_the_server_says(one)
+    objects = one.objects()
     assert objects[1].state.tolist() == [PREDICTED, ACCEPTED] + [PREDICTED] * 38
     assert objects[2].state.tolist() == [BOX, BOX] + [PREDICTED] * 38
     one.press("7")
@@ -127,33 +101,23 @@ def test_select_hide_and_accept_what_is_shown(one):
     assert one.box() == pytest.approx([7, 11, 27, 35], abs=0.2)
 
 
-def test_another_object_of_another_page_does_not_contradict(one):
-    one.open(one.film)
-    other = Change(kind="edit", actions=[Action(kind="box", start=0, stop=1, track=2, box=[1, 2, 11, 12])])
-    one.store.append(one.film, f"b-{one.film}", 0, other)
-    one.press("n")
-    one.until("window.colocam.objects.all.size === 2")
-    assert list(as_the_server_says(one)) == [1, 2]
-    assert one.page.locator("dialog").count() == 0
-
-
-def test_objects_of_the_model_are_taken_by_a_change(one, wait_until_done):
+def test_objects_of_the_model_are_taken_by_a_change(one):
     one.page.goto(one.address)
     one.page.wait_for_selector(".film.ready")
     one.click("Settings…")
     one.page.locator("#setting-instances").check()
     one.click("Apply")
     one.until("!document.querySelector('dialog')")
-    wait_until_done(one.library)
+    one.server.wait()
     try:
-        one.open(one.film)
+        one.open()
         one.go(6)
         one.until("window.colocam.seen().others.length === 1")
         assert "#?1 cat" in one.page.evaluate("window.colocam.seen().others[0].label")
         one.press("t")
         one.until_box(2, 32, 22, 46)
         one.press("ArrowRight")
-        objects = as_the_server_says(one)
+        objects = one.objects()
         assert objects[2].state.tolist() == [0] * 6 + [BOX] + [0] * 33
         assert objects[2].base[4:12].tolist() == [[2, 32, 22, 46]] * 8
         assert one.page.evaluate(SELECTED) == 2
@@ -167,7 +131,7 @@ def test_objects_of_the_model_are_taken_by_a_change(one, wait_until_done):
         one.until_box(41, 30, 61, 46)
         assert one.page.locator(".frame-facts").inner_text().split("Class probability")[1].split()[0] == "–"
         one.press("a")  # accepts all three; numbers are not used twice
-        objects = as_the_server_says(one)
+        objects = one.objects()
         assert [(number, marks.state[6]) for number, marks in objects.items()] == [(1, 1), (3, 1), (4, 1)]
         assert objects[4].base[6].tolist() == [41, 30, 61, 46]
         assert one.page.evaluate(SELECTED) == 4
@@ -176,7 +140,7 @@ def test_objects_of_the_model_are_taken_by_a_change(one, wait_until_done):
 
 
 def test_a_new_class_is_added_by_keys_and_used(one):
-    one.open(one.film)
+    one.open()
     one.press("c")
     one.page.wait_for_selector("dialog[open] #new-class")
     one.page.locator("#new-class").focus()
@@ -186,9 +150,9 @@ def test_a_new_class_is_added_by_keys_and_used(one):
         "!document.querySelector('dialog') && document.querySelector('.frame-facts').innerText.includes('red fox 1')"
     )
     one.until_saved()
-    assert as_the_server_says(one)[1].tag[0] == "red fox 1"
+    assert one.objects()[1].tag[0] == "red fox 1"
     one.press("i")
-    assert as_the_server_says(one)[2].tag[0] == "red fox 1"
+    assert one.objects()[2].tag[0] == "red fox 1"
     assert "red fox 1" in one.library.classes
     one.press("c")
     one.page.wait_for_selector("dialog[open] .classes")

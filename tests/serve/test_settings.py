@@ -4,17 +4,15 @@ import json
 import threading
 import time
 
-import numpy as np
 import pytest
 
 from colocam.inference.localizer import Localizer
-from served_page import ServedPage, eventually, listening
-
-NONE = {"kind": "none", "start": 3, "stop": 4}
+from served_library import MovingBox, eventually, serving
+from served_page import ServedPage, listening
 
 
 @pytest.fixture
-def three(serving, make_video, tmp_path):
+def three(make_video, tmp_path):
     """Videos cat/one, dog/two and three, ready."""
     paths = [tmp_path / "videos" / name for name in ("cat/one.mp4", "dog/two.mp4", "three.mp4")]
     for at, path in enumerate(paths):
@@ -35,13 +33,13 @@ def boxes(server, film):
     return server.client.get(f"/api/films/{film}").json()["results"]["box"]
 
 
-def test_the_class_of_a_video_is_offered_set_and_taken_back(three, wait_until_done):
+def test_the_class_of_a_video_is_offered_set_and_taken_back(three):
     assert [(card["offered"], card["class"]) for card in cards(three)] == [("cat", ""), ("dog", ""), ("", "")]
-    change = {"client": "client-01", "version": 0, "change": {"kind": "edit", "actions": [NONE]}}
-    assert three.client.post(f"/api/films/{three.ids[1]}/history", json=change).status_code == 200
+    three.film = three.ids[1]
+    assert three.edit(kind="none", start=3, stop=4).status_code == 200
     answer = three.client.post("/api/tags", json={"tags": {three.ids[1]: "dog", three.ids[2]: "dog"}})
     assert [card["class"] for card in answer.json()["films"]] == ["dog", "dog"]
-    wait_until_done(three.library)
+    three.wait()
     assert [(card["class"], card["found"]) for card in cards(three)] == [("", "cat"), ("dog", "dog"), ("dog", "dog")]
     assert cards(three)[1]["checked"] > 0  # what a person said stays
     assert three.tables() == 5
@@ -50,13 +48,13 @@ def test_the_class_of_a_video_is_offered_set_and_taken_back(three, wait_until_do
     assert three.tables() == 5
 
 
-def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
+def test_settings_change_all_videos_and_back_is_at_once(three):
     film = three.ids[0]
     before, key = boxes(three, film), three.client.get(f"/api/films/{film}").json()["results_key"]
     usual = {"presence": None, "threshold": None, "instances": False, "refine": True}
     assert three.client.get("/api/films").json()["settings"] == usual
     assert three.client.post("/api/settings", json={"threshold": 0.4}).json() == {**usual, "threshold": 0.4}
-    wait_until_done(three.library)
+    three.wait()
     assert [box[1] for box in boxes(three, film)] == [10] * 8
     maps = f"/api/films/{film}/maps?start=0&results="
     assert "immutable" not in three.client.get(maps + key).headers.get("cache-control", "")
@@ -64,7 +62,7 @@ def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
     assert now != key
     assert "immutable" in three.client.get(maps + now).headers["cache-control"]
     three.client.post("/api/settings", json={"presence": 0.9})
-    wait_until_done(three.library)
+    three.wait()
     assert boxes(three, film) == [None] * 8
     three.client.post("/api/settings", json={})
     assert all(card["state"] == "ready" for card in cards(three))
@@ -72,13 +70,13 @@ def test_settings_change_all_videos_and_back_is_at_once(three, wait_until_done):
     assert three.tables() == 9
 
 
-def test_results_of_old_settings_are_forgotten_but_for_the_last_ones(three, wait_until_done):
+def test_results_of_old_settings_are_forgotten_but_for_the_last_ones(three):
     film, own = three.ids[0], f"{three.ids[0]}.{three.library.active.key}"
 
     def stored_with(threshold):
         """Names of the files of the video, once all is localised with a threshold."""
         three.client.post("/api/settings", json={"threshold": threshold})
-        wait_until_done(three.library)
+        three.wait()
         assert [box[1] for box in boxes(three, film)] == [6 + 10 * (threshold or 0)] * 8
         return {path.name for path in (three.workspace.root / "films").glob(f"{film}.*")}
 
@@ -92,8 +90,8 @@ def test_results_of_old_settings_are_forgotten_but_for_the_last_ones(three, wait
     assert first < again
 
 
-def test_the_segmenter_of_the_server_is_used_unless_it_is_switched_off(
-    serving, make_video, square_video, stored_run, box_segmenter_files, tmp_path, wait_until_done
+def test_a_real_model_takes_class_and_threshold_and_uses_the_segmenter_unless_it_is_switched_off(
+    make_video, square_video, stored_run, box_segmenter_files, tmp_path
 ):
     film = make_video(tmp_path / "film.mkv", square_video("cat", 12, 12)[0], codec="ffv1", pix_fmt="bgr0")
 
@@ -101,28 +99,31 @@ def test_the_segmenter_of_the_server_is_used_unless_it_is_switched_off(
         return Localizer.load(stored_run, "cpu", masks=True, refine=box_segmenter_files)
 
     with serving(tmp_path / "page", [film], load=load, segmenter="boxes") as server:
-        (own,) = server.library.films()
         assert server.client.get("/api/films").json()["segmenter"] is True
-        refined, plain = (list(one(film)) for one in (load(None), load(None).without_segmenter()))
-        assert boxes(server, own.id) == [pytest.approx(one.box, abs=0.01) for one in refined]
-        server.client.post("/api/settings", json={"refine": False})
-        wait_until_done(server.library)
-        assert boxes(server, own.id) == [pytest.approx(one.box, abs=0.01) for one in plain]
-        assert [*refined[0].box] != [*plain[0].box]
+        refined = list(load(None)(film))
+        assert boxes(server, server.film) == [pytest.approx(one.box, abs=0.01) for one in refined]
+        other = next(tag for tag in load(None).tags if tag != refined[0].tag)
+        server.client.post("/api/tags", json={"tags": {server.film: other}})
+        server.client.post("/api/settings", json={"refine": False, "threshold": 0.9})
+        server.wait()
+        plain = list(Localizer.load(stored_run, "cpu", tag=other, threshold=0.9)(film))
+        assert boxes(server, server.film) == [pytest.approx(one.box, abs=0.01) for one in plain]
+        assert server.library.film(server.film).results.rows.tag == [other] * 12
+        server.client.post("/api/tags", json={"tags": {server.film: ""}})
         server.client.post("/api/settings", json={})
         assert cards(server)[0]["state"] == "ready"  # at once: it is stored
-        assert boxes(server, own.id)[0] == pytest.approx(refined[0].box, abs=0.01)
+        assert boxes(server, server.film)[0] == pytest.approx(refined[0].box, abs=0.01)
 
 
-def test_classes_and_settings_are_remembered_and_not_computed_again(serving, make_video, moving_box, tmp_path):
+def test_classes_and_settings_are_remembered_and_not_computed_again(make_video, tmp_path):
     film = make_video(tmp_path / "film.mp4", 6)
     with serving(tmp_path / "page", [film]) as server:
-        key = server.library.films()[0].id
+        key = server.film
         server.client.post("/api/tags", json={"tags": {key: "dog"}})
         server.client.post("/api/settings", json={"threshold": 0.2})
         eventually(lambda: server.library.films()[0].state == "ready")
 
-    class Idle(moving_box):
+    class Idle(MovingBox):
         def stream(self, *_args, **_how):
             raise AssertionError("what is stored is computed again")
 
@@ -148,16 +149,14 @@ def test_what_cannot_be_set_is_refused(served, path, body, status, words):
     assert json.loads((served.workspace.root / "colocam-serve.json").read_text())["tags"] == {}
 
 
-def test_what_the_model_cannot_do_is_refused_and_of_another_model_left_out(
-    serving, make_video, moving_box, tmp_path, wait_until_done
-):
-    class Other(moving_box):
+def test_what_the_model_cannot_do_is_refused_and_of_another_model_left_out(make_video, tmp_path):
+    class Other(MovingBox):
         tags = ("horse",)
         card = type("Card", (), {"size": 32, "presence": None})
 
     beside = tmp_path / "other.onnx"
     beside.write_bytes(b"another model")
-    load = {"model.onnx": moving_box, "other.onnx": lambda: Other(17.0)}
+    load = {"model.onnx": MovingBox, "other.onnx": lambda: Other(17.0)}
     film = make_video(tmp_path / "film.mp4", 6)
     with serving(tmp_path / "page", [film], beside=[beside], load=lambda path: load[path.name]()) as server:
         film = server.library.films()[0]
@@ -167,16 +166,16 @@ def test_what_the_model_cannot_do_is_refused_and_of_another_model_left_out(
         server.client.post("/api/tags", json={"tags": {film.id: "dog"}})
         server.client.post("/api/settings", json={"presence": 0.5})
         server.client.post("/api/models", json={"key": server.library.beside[0].key})
-        wait_until_done(server.library)
+        server.wait()
         assert film.state == "ready"
         refused = server.client.post("/api/settings", json={"presence": 0.5})
         assert (refused.status_code, "does not know presence" in refused.json()["error"]) == (422, True)
 
 
-def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(serving, make_video, moving_box, tmp_path):
+def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(make_video, tmp_path):
     begun, ended = threading.Event(), threading.Event()
 
-    class Slow(moving_box):
+    class Slow(MovingBox):
         def stream(self, frames, *, images, stopping, **_):
             if self.tag == "dog":
                 yield from super().stream(frames, images=images)
@@ -200,27 +199,9 @@ def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(servi
         assert set(film.results.rows.tag) == {"dog"}
 
 
-def test_a_real_model_takes_the_class_and_the_threshold(
-    serving, make_video, square_video, stored_run, wait_until_done, tmp_path
-):
-    path = make_video(tmp_path / "film.mp4", square_video("cat", 1, 6)[0])
-    model = Localizer.load(stored_run, device="cpu", masks=True)
-    other = next(tag for tag in model.tags if tag != "cat")
-    with serving(tmp_path / "page", [path], load=lambda _path: model, run=stored_run) as server:
-        film = server.library.films()[0]
-        assert set(film.results.rows.tag) == {"cat"}
-        server.client.post("/api/tags", json={"tags": {film.id: other}})
-        server.client.post("/api/settings", json={"threshold": 0.9})
-        wait_until_done(server.library)
-        rows = film.results.rows
-    expected = list(Localizer.load(stored_run, device="cpu", tag=other, threshold=0.9)(path))
-    assert rows.tag == [one.tag for one in expected] == [other] * 6
-    np.testing.assert_allclose(rows.box, [list(one.box) for one in expected], atol=0.01)
-
-
 def test_select_videos_and_set_their_class_in_the_browser(page, three):
     with listening(three) as address:
-        opened = ServedPage(page, address, three.workspace.token)
+        opened = ServedPage(page, three, address)
         opened.until("document.querySelectorAll('.film.ready').length === 3")
         page.select_option("#sort", "added")
         page.get_by_label("Select cat/one").focus()  # by keys alone

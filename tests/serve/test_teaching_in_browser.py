@@ -3,48 +3,37 @@
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_page import ServedPage, listening
+from served_library import LESSON, MovingBox, grey_film
+from served_page import served_page
 
 
 @pytest.fixture
-def taught(page, serving, moving_box, make_video, stored_run, tmp_path, monkeypatch):
+def taught(page, make_video, stored_run, tmp_path, monkeypatch):
     """A server whose lessons write a model with boxes 12 pixels further right."""
-    made = "{'stages': [{'name': 'before', 'iou': 0.5, 'kept': True}, {'name': 'decoder', 'iou': 0.75, 'kept': True}]"
-    writes = (
-        "import json, pathlib, sys; out = pathlib.Path(sys.argv[4]); out.mkdir(); "
-        f"(out / 'learning.json').write_text(json.dumps({made}, 'held_out': {{'frames': 7}}}})); "
-        "(out / 'model.json').write_text('a new model')"
-    )
-    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", writes))
+    monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", LESSON))
     run = tmp_path / "run"
     run.mkdir()
     for name in ("model.json", "model.safetensors"):
         shutil.copyfile(stored_run / name, run / name)
     card = parse_card((run / "model.json").read_text(), "model.json")
-    film = make_video(tmp_path / "film.mp4", [np.full((48, 80, 3), 40 + 6 * number, np.uint8) for number in range(30)])
+    film = grey_film(make_video, tmp_path / "film.mp4", range(40, 220, 6), width=80)
 
     def load(path):
-        return moving_box({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
+        return MovingBox({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
 
     other = tmp_path / "other.onnx"
     other.write_bytes(b"another model")
     quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.01 * len(said)})  # noqa: E731
-    with (
-        serving(tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as server,
-        listening(server) as address,
-    ):
-        opened = ServedPage(page, address, server.workspace.token)
-        opened.film, opened.library = server.library.films()[0].id, server.library
+    with served_page(page, tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as opened:
         yield opened
 
 
 def test_layers_and_another_model(taught):
-    taught.open(taught.film)
+    taught.open()
     taught.until_box(5, 6, 25, 30)
     taught.press("o")
     taught.until("window.colocam.seen().outline?.[0].length >= 8")
@@ -70,7 +59,7 @@ def test_layers_and_another_model(taught):
 def test_a_lesson_shows_its_progress_and_can_be_cancelled(taught, monkeypatch):
     says = "print('frames: 9/9 in 1 s'); print('decoder: 3/12 in 2 s, 1.5 steps/s, 6 s left  loss 0.1', flush=True); "
     monkeypatch.setattr(lessons, "COMMAND", (sys.executable, "-c", f"{says}import time; time.sleep(600)"))
-    taught.open(taught.film)
+    taught.open()
     taught.press("a")
     taught.until_saved()
     taught.click("Learn…")
@@ -112,7 +101,7 @@ PLAY = """
 
 
 def test_two_models_side_by_side_show_the_same_frame(taught):
-    taught.open(taught.film)
+    taught.open()
     taught.until("window.colocam.seen().heat")
     taught.press("d")
     taught.until("window.colocam.seen().other")
@@ -152,7 +141,7 @@ def test_two_models_side_by_side_show_the_same_frame(taught):
 
 
 def test_teach_see_what_changed_switch_and_switch_back(taught):
-    taught.open(taught.film)
+    taught.open()
     taught.until_box(5, 6, 25, 30)
     taught.press("a")
     taught.until_saved()

@@ -9,7 +9,7 @@ import pytest
 
 from colocam.serve import stills
 from colocam.serve.guard import RefusalError
-from colocam.serve.lessons import ModelList
+from served_library import grey_film, serving
 
 THREADS = 4
 
@@ -20,12 +20,8 @@ def at_once(work, count=THREADS):
         return [one.result() for one in [pool.submit(work, number) for number in range(count)]]
 
 
-def film(make_video, path, value):
-    return make_video(path, [np.full((48, 64, 3), value + at, np.uint8) for at in range(3)])
-
-
 @pytest.fixture
-def adding_at_once(serving, tmp_path, monkeypatch):
+def adding_at_once(tmp_path, monkeypatch):
     """A library whose films several threads add at once: all know the id of theirs before one is added."""
     with serving(tmp_path / "page") as server:
         together, digest = threading.Barrier(THREADS), server.library._digest
@@ -43,21 +39,21 @@ def adding_at_once(serving, tmp_path, monkeypatch):
 
 
 def test_a_film_that_several_threads_add_is_one_film_and_read_once(adding_at_once, make_video, tmp_path):
-    library, path = adding_at_once.library, film(make_video, tmp_path / "film.mp4", 50)
+    library, path = adding_at_once.library, grey_film(make_video, tmp_path / "film.mp4", range(50, 53))
     added = at_once(lambda _: library.add(path))
     assert len({id(one) for one in added}) == 1
     assert adding_at_once.read == library.films() == added[:1]
 
 
 def test_films_that_several_threads_add_under_one_name_get_names_of_their_own(adding_at_once, make_video, tmp_path):
-    paths = [film(make_video, tmp_path / str(number) / "film.mp4", 30 * number) for number in range(THREADS)]
+    paths = [grey_film(make_video, tmp_path / str(number) / "film.mp4", [30 * number] * 3) for number in range(THREADS)]
     names = {one.name for one in at_once(lambda number: adding_at_once.library.add(paths[number]))}
     assert names == {row.name for row in adding_at_once.store.films()}
     assert len(names) == THREADS
 
 
-def test_films_are_added_removed_and_listed_by_several_threads(serving, make_video, tmp_path, wait_until_done):
-    paths = [film(make_video, tmp_path / f"{number}.mp4", 30 * number) for number in range(THREADS)]
+def test_films_are_added_removed_and_listed_by_several_threads(make_video, tmp_path):
+    paths = [grey_film(make_video, tmp_path / f"{number}.mp4", [30 * number] * 3) for number in range(THREADS)]
     with serving(tmp_path / "page") as server:
         library = server.library
 
@@ -77,7 +73,7 @@ def test_films_are_added_removed_and_listed_by_several_threads(serving, make_vid
             library.add(paths[number])
 
         at_once(work)
-        wait_until_done(library)
+        server.wait()
         assert sorted(one.name for one in library.films()) == sorted(row.name for row in server.store.films())
         assert [one.state for one in library.films()] == ["ready"] * THREADS
 
@@ -89,23 +85,3 @@ def test_threads_that_ask_for_stills_of_one_film_get_their_own(make_video, numbe
     for number, images in enumerate(found):
         seen = [number_of(cv2.imdecode(np.frombuffer(one, np.uint8), cv2.IMREAD_COLOR)) for one in images]
         assert seen == [(7 * number + step) % 20 for step in range(5)]
-
-
-def test_a_model_that_a_second_thread_asks_for_is_loaded_once(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"a model")
-    loads, found = [], []
-
-    def load(path):
-        loads.append(path)
-        if len(loads) == 1:
-            second.start()
-            second.join(0.3)  # it waits for this very call
-            assert models.all() == [model]  # who asks for the list does not
-        return object()
-
-    models = ModelList(load, tmp_path / "digests")
-    model = models.add(tmp_path / "model.onnx", "model")
-    second = threading.Thread(target=lambda: found.append(models.localizer(model)))
-    found.append(models.localizer(model))
-    second.join(60)
-    assert (len(loads), len(found), len({id(one) for one in found})) == (1, 2, 1)

@@ -8,13 +8,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, Samples
 from colocam.errors import InterruptedRunError
 from colocam.models import make_classifier
 from colocam.run import open_run
-from colocam.training import frozen_encoder, train
+from colocam.training import frozen_encoder
 from colocam.training.frozen_encoder import balance
 from colocam.utils.tensors import load_checkpoint, save_tensors
 
@@ -32,24 +33,21 @@ def encoder(tiny, tmp_path_factory):
     """Weights that a run starts from, with statistics of batch norms of their own."""
     torch.manual_seed(5)
     config = load_config(overrides=tiny)
-    network = make_classifier(config, config.backbone, 3).encoder.network
-    for part in network.modules():
-        if isinstance(part, torch.nn.BatchNorm2d):
-            part.running_mean.normal_()
-            part.running_var.uniform_(0.5, 2)
+    network = unsettle(make_classifier(config, config.backbone, 3).encoder.network)
     path = tmp_path_factory.mktemp("weights") / "encoder.safetensors"
     save_tensors(path, network.state_dict())
     return path, network.state_dict()
 
 
 @pytest.fixture(scope="module")
-def config(tiny, encoder):
-    return load_config(overrides=[*tiny, *LOGISTIC, f"backbone.weights={encoder[0]}"])
+def train(train_into, encoder):
+    """``train(folder, …)`` trains with these weights."""
+    return lambda folder, **more: train_into(folder, *LOGISTIC, f"backbone.weights={encoder[0]}", **more)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, collection, frame_cache, config):
-    return train(collection.manifest, tmp_path_factory.mktemp("frozen") / "run", config, frames=frame_cache)
+def run(tmp_path_factory, train):
+    return train(tmp_path_factory.mktemp("frozen") / "run")
 
 
 def files(run):
@@ -66,9 +64,7 @@ def test_the_encoder_is_bit_for_bit_as_loaded(run, encoder):
     assert all(torch.equal(kept[name], value) for name, value in encoder[1].items())
 
 
-def test_the_head_is_the_optimum_on_the_features_of_all_views(
-    run, config, collection, frame_cache, monkeypatch, tmp_path
-):
+def test_the_head_is_the_optimum_on_the_features_of_all_views(run, train, monkeypatch, tmp_path):
     """The features that the fit was given, and the gradient of its loss at the head that the run has."""
     given = {}
 
@@ -78,7 +74,7 @@ def test_the_head_is_the_optimum_on_the_features_of_all_views(
 
     fit = frozen_encoder.fit_logistic
     monkeypatch.setattr(frozen_encoder, "fit_logistic", note)
-    other = train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    other = train(tmp_path / "run")
     assert files(other) == files(run)
     features, classes, weights = (given[name] for name in ("features", "classes", "weights"))
     assert len(features) == 3 * 6 * 4  # views, clips, frames
@@ -110,7 +106,7 @@ def test_the_journal_has_the_fit_and_its_score(run):
 
 
 @pytest.mark.parametrize("moment", [0, 2, 5])
-def test_a_stopped_fit_ends_as_one_that_was_not(run, config, collection, frame_cache, monkeypatch, tmp_path, moment):
+def test_a_stopped_fit_ends_as_one_that_was_not(run, train, monkeypatch, tmp_path, moment):
     calls = itertools.count()
 
     def stop(what):
@@ -119,14 +115,14 @@ def test_a_stopped_fit_ends_as_one_that_was_not(run, config, collection, frame_c
 
     monkeypatch.setattr(frozen_encoder, "raise_if_stopped", stop)
     with pytest.raises(InterruptedRunError, match="run the same command again to continue"):
-        train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+        train(tmp_path / "run")
     kept = len(list((tmp_path / "run" / "classifier").glob("view-*.npy")))
     assert kept == min(moment, 3)  # one batch a view
-    train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    train(tmp_path / "run")
     assert files(tmp_path / "run") == files(run)
 
 
-def test_features_of_other_frames_are_computed_again(run, config, collection, frame_cache, monkeypatch, tmp_path):
+def test_features_of_other_frames_are_computed_again(run, train, monkeypatch, tmp_path):
     """A view that an earlier start kept, before a video could be read again."""
 
     def stop(*_):
@@ -135,24 +131,23 @@ def test_features_of_other_frames_are_computed_again(run, config, collection, fr
     with monkeypatch.context() as patch:
         patch.setattr(frozen_encoder, "fit_logistic", stop)
         with pytest.raises(InterruptedRunError):
-            train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+            train(tmp_path / "run")
     np.save(tmp_path / "run" / "classifier" / "view-1.npy", np.zeros((3, 8), np.float32))
-    train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+    train(tmp_path / "run")
     assert files(tmp_path / "run") == files(run)
 
 
-def test_a_finished_fit_is_not_repeated_and_can_be_shared(run, config, collection, frame_cache, monkeypatch, tmp_path):
+def test_a_finished_fit_is_not_repeated_and_can_be_shared(run, train, monkeypatch, tmp_path):
     before = files(run)
     monkeypatch.setattr(frozen_encoder, "make_classifier", None)
-    train(collection.manifest, run, config, frames=frame_cache)
+    train(run)
     assert files(run) == before
-    other = train(collection.manifest, tmp_path / "run", config, frames=frame_cache, classifier=run)
+    other = train(tmp_path / "run", classifier=run)
     assert (other / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
 
 
-def test_random_weights_are_worth_a_warning(tiny, collection, frame_cache, tmp_path, capfd):
-    config = load_config(overrides=[*tiny, *LOGISTIC, "methods=[]"])
-    train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+def test_random_weights_are_worth_a_warning(train_into, tmp_path, capfd):
+    train_into(tmp_path / "run", *LOGISTIC, "methods=[]")
     assert "warning: classifier.fit is logistic, but the encoder has random weights" in capfd.readouterr().err
 
 

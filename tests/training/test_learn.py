@@ -10,37 +10,22 @@ import torch
 
 from colocam import evaluate
 from colocam.config.card import parse_card
-from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.labels import Correction, read_corrections, write_corrections
 from colocam.labels.labelled_videos import LeftOut
-from colocam.models import LocalizerNet
-from colocam.models.model_file import Model, load_model, save_model
+from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.training.learning import frames as learn_frames
-from colocam.training.learning import lesson as learn_models
 from colocam.training.learning import lesson as module
 from colocam.training.learning.card import QuickLearner, agreement, observe
 from colocam.training.learning.frames import HALF_LIFE, corrected_frames, held_out_videos
 from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
 from colocam.utils.digests import file_digest
+from lessons import add_crop_head, of_truth
 
 PARTS_BUT_HEAD = ("seeds", "projection", "threshold", "presence")
-
-
-def of_truth(run, collection, *splits):
-    """Corrections of all labelled frames."""
-    truth = read_truth(collection.truth)
-    made = []
-    for clip in open_run(run).catalogue.clips:
-        if clip.split in splits:
-            for frame in truth.labelled(clip.name):
-                boxes = tuple(truth.boxes(clip.name, frame))
-                kind = "box" if boxes else "none"
-                made.append(Correction(clip.name, frame, None, kind, clip.tag, boxes, origin="test"))
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +47,8 @@ def test_the_new_run_is_a_run(learnt, trained, corrections, collection, tmp_path
     assert told["from"]["model"] == file_digest(trained / "model.safetensors")
     names = [stage["name"] for stage in told["stages"]]
     assert names == ["before", "threshold", "presence", "decoder"]
+    kept = [stage.agreement.iou for stage in learnt.stages if stage.kept]
+    assert kept == sorted(kept)
     held = set(told["held_out"]["videos"])
     assert len(held) == 2  # of nine
     assert not held & set(told["learnt"]["videos"])
@@ -73,14 +60,6 @@ def test_the_new_run_is_a_run(learnt, trained, corrections, collection, tmp_path
         assert own == pytest.approx(dict(zip(card.tags, card.class_thresholds, strict=True)))
     film = make_video(tmp_path / "film.mp4", square_video("cat", 5, 6)[0])
     assert len(list(Localizer.load(folder)(film))) == 6
-
-
-def test_the_new_model_never_agrees_less(learnt):
-    kept = [stage.agreement for stage in learnt.stages if stage.kept]
-    assert [one.iou for one in kept] == sorted(one.iou for one in kept)
-    dropped = [stage for stage in learnt.stages if not stage.kept]
-    for stage in dropped:
-        assert f"{stage.name:15}" in "\n".join(learnt.lines())
 
 
 def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tmp_path, monkeypatch):
@@ -255,14 +234,11 @@ def test_the_tag_of_a_clip_counts_more_than_a_predicted_class(trained, collectio
 @pytest.mark.parametrize("crop_head", [False, True])
 def test_corrected_classes_change_the_head_that_names_the_class(trained, collection, tmp_path, crop_head):
     """All corrected frames are said to be birds; the head of whole frames stays as it is beside one of crops."""
-    folder, model = shutil.copytree(trained, tmp_path / "run"), load_model(trained)
+    folder = shutil.copytree(trained, tmp_path / "run")
     if crop_head:
-        torch.manual_seed(0)
-        net = LocalizerNet(model.net.classifier, model.card.decoder, map_size=model.card.map_size, crop_head=True)
-        net.decoder.load_state_dict(model.net.decoder.state_dict())
-        save_model(folder, Model(net, model.card.model_copy(update={"crop_head": True})))
+        add_crop_head(folder)
     made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
-    changed = [replace(one, kind="class", tag=model.card.tags[0]) for one in made]
+    changed = [replace(one, kind="class", tag=load_model(folder).card.tags[0]) for one in made]
     path, how = write_corrections(tmp_path / "changed.csv", changed), learning_without(*PARTS_BUT_HEAD)
     learnt = learn(folder, [path], tmp_path / "new", how)
     assert [stage.name for stage in learnt.stages] == ["before", "head"]
@@ -283,13 +259,13 @@ def test_clips_whose_class_was_corrected_are_not_replayed_with_their_old_tag(
     one = next(one for one in of_truth(trained, collection, "train") if one.kind == "box")
     other = next(tag for tag in open_run(trained).catalogue.tags if tag != one.tag)
     path = write_corrections(tmp_path / "changed.csv", [replace(one, kind="class", tag=other)])
-    replayed, refit = [], learn_models.fit_heads
+    replayed, refit = [], module.fit_heads
 
     def watched(net, corrected, samples, *rest, **more):
         replayed.extend(clip.clip.name for clip, _ in samples.where())
         return refit(net, corrected, samples, *rest, **more)
 
-    monkeypatch.setattr(learn_models, "fit_heads", watched)
+    monkeypatch.setattr(module, "fit_heads", watched)
     learn(trained, [path], tmp_path / "new", learning_without(*PARTS_BUT_HEAD))
     names = {clip.name for clip in open_run(trained).catalogue.of("train")}
     assert one.video in names

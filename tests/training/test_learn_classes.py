@@ -10,12 +10,10 @@ import torch
 from scipy.optimize import minimize
 
 from colocam import evaluate
-from colocam.data.truth import read_truth
 from colocam.inference import Localizer
 from colocam.labels import Correction, write_corrections
 from colocam.labels.labelled_videos import LeftOut
-from colocam.models import LocalizerNet
-from colocam.models.model_file import Model, load_model, save_model
+from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training.learning import frames as learn_frames
 from colocam.training.learning import lesson as module
@@ -23,6 +21,7 @@ from colocam.training.learning.frames import corrected_frames
 from colocam.training.learning.heads import LEAST_FRAMES, PENALTY, fitted_rows, grown_model, head_features
 from colocam.training.learning.lesson import learn, learning_without
 from colocam.types import Box
+from lessons import add_crop_head, of_truth
 
 HEAD_ALONE = learning_without("threshold", "presence", "seeds", "projection")
 
@@ -30,12 +29,7 @@ HEAD_ALONE = learning_without("threshold", "presence", "seeds", "projection")
 @pytest.fixture(scope="module")
 def known(trained, collection):
     """Corrections of the run's own videos."""
-    truth, made = read_truth(collection.truth), []
-    for clip in open_run(trained).catalogue.clips:
-        for frame in truth.labelled(clip.name) if clip.split == "train" else ():
-            boxes = tuple(truth.boxes(clip.name, frame))
-            made.append(Correction(clip.name, frame, None, "box" if boxes else "none", clip.tag, boxes))
-    return made
+    return of_truth(trained, collection, "train")
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +63,7 @@ def test_a_new_class_is_one_more_output(trained, collection, known, foxes, tmp_p
     held_out("bus/train-0", "fox-0")
     trained = shutil.copytree(trained, tmp_path / "run")
     if crop_head:
-        torch.manual_seed(0)
-        model = load_model(trained)
-        net = LocalizerNet(model.net.classifier, model.card.decoder, map_size=model.card.map_size, crop_head=True)
-        net.decoder.load_state_dict(model.net.decoder.state_dict())
-        save_model(trained, Model(net, model.card.model_copy(update={"crop_head": True})))
+        add_crop_head(trained)
     file = write_corrections(tmp_path / "mine.csv", [*known, *foxes])
     learnt = learn(trained, [file], tmp_path / "new", HEAD_ALONE)
     assert learnt.classes == ("fox",)

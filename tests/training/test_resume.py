@@ -1,6 +1,5 @@
 """Ctrl-C, a kill or a full disk at any moment: the same command goes on and ends where it would have ended anyway."""
 
-import json
 import os
 import signal
 import socket
@@ -9,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from colocam.config import load_config
 from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.training import loop, train
+from colocam.training import loop
 from colocam.utils.tensors import load_checkpoint
 
 
@@ -39,8 +37,9 @@ def assert_same(run: Path, reference: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def config(tiny):
-    return load_config(overrides=[*tiny, "methods=[colocam, fcam]"])
+def train(train_into):
+    """``train(folder)`` trains what ``trained`` is."""
+    return lambda folder: train_into(folder, "methods=[colocam, fcam]")
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +66,12 @@ def whole(watched, collection, frame_cache, tiny_sets, tmp_path_factory):
     return folder, command, int(err.splitlines()[-1])
 
 
-def test_a_run_stopped_after_every_single_step_ends_as_one_that_never_stopped(
-    tmp_path, collection, frame_cache, config, trained, monkeypatch
-):
+def test_a_run_stopped_after_every_single_step_ends_as_one_that_never_stopped(tmp_path, train, trained, monkeypatch):
     run, stops = tmp_path / "run", []
     monkeypatch.setattr(loop, "stop_requested", lambda: not (run / "fcam").exists())  # a phase like the one before
     while True:
         try:
-            train(collection.manifest, run, config, frames=frame_cache)
+            train(run)
         except InterruptedRunError as stop:
             stops.append(str(stop).split(":")[0])
             assert len(stops) < 100, "it does not get on"
@@ -84,14 +81,6 @@ def test_a_run_stopped_after_every_single_step_ends_as_one_that_never_stopped(
     phases = ("classifier", "colocam")
     assert {f"stopped in {phase} after step {k}" for phase in phases for k in range(1, 6)} <= set(stops)
     assert_same(run, trained)
-
-
-def test_a_finished_run_is_left_as_it_is(collection, frame_cache, config, trained, monkeypatch):
-    monkeypatch.setattr(loop, "sgd_step", None)  # nothing may be trained
-    before = contents(trained)
-    train(collection.manifest, trained, config, frames=frame_cache)
-    assert contents(trained) == before
-    assert all(json.loads(line) for line in (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize("share", [0.25, 0.6])
@@ -134,9 +123,7 @@ def test_a_run_killed_again_and_again_between_any_two_files_ends_as_one_that_was
     assert_same(run, reference)
 
 
-def test_a_second_training_in_the_same_folder_is_refused(
-    tmp_path, collection, frame_cache, config, trained, monkeypatch
-):
+def test_a_second_training_in_the_same_folder_is_refused(tmp_path, train, trained, monkeypatch):
     """While the first one trains; it then ends as if nothing had happened."""
     run, refused = tmp_path / "run", []
     step = loop.sgd_step
@@ -144,20 +131,18 @@ def test_a_second_training_in_the_same_folder_is_refused(
     def meanwhile(*arguments):
         if not refused:
             with pytest.raises(ColocamError) as error:
-                train(collection.manifest, run, config, frames=frame_cache)
+                train(run)
             refused.append(str(error.value))
         return step(*arguments)
 
     monkeypatch.setattr(loop, "sgd_step", meanwhile)
-    train(collection.manifest, run, config, frames=frame_cache)
+    train(run)
     ours = f"process {os.getpid()} on {socket.gethostname()}"
     assert refused == [f"{run} is in use by {ours}: wait until it ends, or choose another folder"]
     assert_same(run, trained)
 
 
-def test_the_second_signal_in_a_run_still_says_how_to_continue(
-    tmp_path, collection, frame_cache, config, monkeypatch, capfd
-):
+def test_the_second_signal_in_a_run_still_says_how_to_continue(tmp_path, train, monkeypatch, capfd):
     def impatient(*_args):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
@@ -165,12 +150,12 @@ def test_the_second_signal_in_a_run_still_says_how_to_continue(
     monkeypatch.setattr(loop, "sgd_step", impatient)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(InterruptedRunError, match=r"^stopped: run the same command again to continue "):
-        train(collection.manifest, tmp_path / "run", config, frames=frame_cache)
+        train(tmp_path / "run")
     assert signal.getsignal(signal.SIGINT) is before
     capfd.readouterr()
 
 
-def test_a_signal_while_decoding_stops_there(tmp_path, collection, config, monkeypatch, capfd):
+def test_a_signal_while_decoding_stops_there(tmp_path, collection, train_into, monkeypatch, capfd):
     decoded = []
 
     @contextmanager
@@ -185,7 +170,7 @@ def test_a_signal_while_decoding_stops_there(tmp_path, collection, config, monke
 
     monkeypatch.setattr("colocam.utils.progress._lines", stop_after_one)
     with pytest.raises(InterruptedRunError, match="stopped in decoding: run the same command"):
-        train(collection.manifest, tmp_path / "run", config)
+        train_into(tmp_path / "run", frames=None)
     assert len(decoded) < len(read_catalogue(collection.manifest).clips)
     assert list((tmp_path / "run" / "frames").glob("*.npy"))
     assert not (tmp_path / "run" / "metrics.jsonl").exists()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from colocam import evaluate, load_config, train
+from colocam import evaluate
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.run import open_run
 from colocam.training import rounds as module
@@ -52,32 +52,23 @@ def test_labels_that_are_begun_again_count_as_not_done(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def two_rounds(tiny):
-    changes = ["rounds=2", "epochs=1", "chooser=consensus", "crop_head=true"]
-    return load_config(overrides=[*tiny, *(f"localizer.{change}" for change in changes)])
+def train(train_into):
+    """``train(folder, …)`` trains two rounds; overrides are of the localizer."""
+
+    def run(folder, *changes):
+        changes = ("rounds=2", "epochs=1", "chooser=consensus", *changes)
+        return train_into(folder, *(f"localizer.{change}" for change in changes))
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def trained(collection, frame_cache, two_rounds, tmp_path_factory):
-    return train(collection.manifest, tmp_path_factory.mktemp("rounds") / "run", two_rounds, frames=frame_cache)
-
-
-def test_the_second_round_learns_labels_alone(trained, collection):
-    records = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
-    steps = {
-        phase: next(one for one in records if one["phase"] == phase and one["event"] == "train")
-        for phase in ("colocam, round 1", "colocam")
-    }
-    assert {"seeds", "crf", "size", "coloc"} <= steps["colocam, round 1"].keys()
-    assert "seeds" in steps["colocam"]
-    assert not {"crf", "size", "coloc"} & steps["colocam"].keys()
-    assert 0 <= evaluate(trained, collection.truth).methods["colocam"]["validation"].average <= 100
+def trained(train, tmp_path_factory):
+    return train(tmp_path_factory.mktemp("rounds") / "run", "crop_head=true")
 
 
 @pytest.mark.parametrize("damage", [None, "labels.npy"])
-def test_an_interrupted_run_ends_as_an_undisturbed_one(
-    damage, trained, collection, frame_cache, two_rounds, tmp_path, monkeypatch
-):
+def test_an_interrupted_run_ends_as_an_undisturbed_one(damage, trained, train, tmp_path, monkeypatch):
     """Stopped while labels are made, then continued by the same call; damaged files are made again."""
     out, calls = tmp_path / "run", []
 
@@ -89,11 +80,11 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     monkeypatch.setattr(module, "CLIPS", 1)
     monkeypatch.setattr(module, "raise_if_stopped", raise_once)
     with pytest.raises(InterruptedRunError, match="labels of the next round"):
-        train(collection.manifest, out, two_rounds, frames=frame_cache)
+        train(out, "crop_head=true")
     assert json.loads((out / "colocam" / "round-1" / "labels.json").read_text()) == {"clips": 1}
     if damage:
         (out / "colocam" / "round-1" / damage).write_bytes(b"\x93NUMPY")
-    train(collection.manifest, out, two_rounds, frames=frame_cache)
+    train(out, "crop_head=true")
     assert (out / "model.safetensors").read_bytes() == (trained / "model.safetensors").read_bytes()
     labels = [np.load(run / "colocam" / "round-1" / "labels.npy") for run in (trained, out)]
     np.testing.assert_array_equal(*labels)
@@ -102,21 +93,15 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
 
 @pytest.mark.parametrize(("growth", "mean", "threshold"), [(0.8, "off", 0.2), (1.1, "clip", 0.25)])
 def test_what_is_decided_about_colours_holds_for_labels_and_model(
-    growth, mean, threshold, collection, frame_cache, tiny, tmp_path, monkeypatch, capsys
+    growth, mean, threshold, collection, train, tmp_path, monkeypatch, capsys
 ):
     """A run that decides is the run that was told: the labels of the first round, and the model with its card."""
-
-    def run(name, *changes):
-        changes = ["rounds=2", "epochs=1", "chooser=consensus", *changes]
-        config = load_config(overrides=[*tiny, *(f"localizer.{change}" for change in changes)])
-        return train(collection.manifest, tmp_path / name, config, frames=frame_cache)
-
     monkeypatch.setattr(validation, "color_growth", lambda *_: growth)
-    auto = run("auto", "color_mean=auto", "threshold=0.25")
+    auto = train(tmp_path / "auto", "color_mean=auto", "threshold=0.25")
     said = capsys.readouterr().err
     assert f"colocam, round 1: colour mean {mean} (with it, boxes" in said
     assert f"colocam: colour mean {mean} (with it, boxes of held-out videos have {100 * growth:.0f} % of" in said
-    told = run("told", f"color_mean={mean}", f"threshold={threshold}")
+    told = train(tmp_path / "told", f"color_mean={mean}", f"threshold={threshold}")
     assert "colour mean" not in capsys.readouterr().err
     labels = [(one / "colocam" / "round-1" / "labels.npy").read_bytes() for one in (auto, told)]
     assert labels[0] == labels[1]

@@ -4,17 +4,14 @@ import json
 
 import pytest
 
-from colocam.config import load_config
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.training import train
 
 
 @pytest.fixture(scope="module")
-def stage1(tmp_path_factory, collection, frame_cache, tiny):
+def stage1(tmp_path_factory, train_into):
     """A classifier alone."""
-    config = load_config(overrides=[*tiny, "methods=[]"])
-    return train(collection.manifest, tmp_path_factory.mktemp("stage1") / "run", config, frames=frame_cache)
+    return train_into(tmp_path_factory.mktemp("stage1") / "run", "methods=[]")
 
 
 def phases(run):
@@ -32,7 +29,7 @@ def test_a_run_without_methods_is_a_classifier_with_its_cams(stage1, collection,
 
 @pytest.mark.parametrize("linked", [True, False])
 def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
-    linked, stage1, trained, collection, frame_cache, tiny, tmp_path, monkeypatch
+    linked, stage1, trained, train_into, tmp_path, monkeypatch
 ):
     if not linked:
 
@@ -42,8 +39,7 @@ def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
         monkeypatch.setattr("colocam.utils.files.os.link", refuse)
     monkeypatch.setattr("colocam.cams.cam_cache.spread_samples", None)  # CAMs are not computed again
     before = {path: path.read_bytes() for path in (stage1 / "classifier").iterdir()}
-    config = load_config(overrides=[*tiny, "methods=[colocam, fcam]"])
-    run = train(collection.manifest, tmp_path / "run", config, frames=frame_cache, classifier=stage1)
+    run = train_into(tmp_path / "run", "methods=[colocam, fcam]", classifier=stage1)
     for model in ("model.safetensors", "model.json", "fcam/model.safetensors", "metrics.jsonl"):
         assert (run / model).read_bytes() == (trained / model).read_bytes()
     assert {path: path.read_bytes() for path in (stage1 / "classifier").iterdir()} == before
@@ -51,25 +47,16 @@ def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
     assert (inode == (stage1 / "classifier" / "cams.npy").stat().st_ino) == linked
 
 
-def test_a_classifier_of_something_else_is_refused(stage1, collection, frame_cache, tiny, tmp_path):
-    other = load_config(overrides=[*tiny, "classifier.lr=0.01"])
+def test_a_classifier_of_something_else_is_refused(stage1, collection, train_into, tmp_path):
     with pytest.raises(ColocamError, match=r"another configuration \(classifier.lr"):
-        train(collection.manifest, tmp_path / "a", other, frames=frame_cache, classifier=stage1)
-    config = load_config(overrides=[*tiny])
+        train_into(tmp_path / "a", "classifier.lr=0.01", classifier=stage1)
     with pytest.raises(ColocamError, match="other videos or boxes"):
-        train(
-            collection.manifest,
-            tmp_path / "b",
-            config,
-            boxes=collection.truth,
-            frames=frame_cache,
-            classifier=stage1,
-        )
+        train_into(tmp_path / "b", boxes=collection.truth, classifier=stage1)
     with pytest.raises(ColocamError, match="no finished classifier"):
-        train(collection.manifest, tmp_path / "c", config, frames=frame_cache, classifier=tmp_path / "a")
+        train_into(tmp_path / "c", classifier=tmp_path / "a")
 
 
-def test_clips_left_out_are_never_seen(stage1, collection, frame_cache, tiny, tmp_path, monkeypatch):
+def test_clips_left_out_are_never_seen(stage1, train_into, tmp_path, monkeypatch):
     seen = set()
     plain = __import__("colocam.training.stage2", fromlist=["read_frames"]).read_frames
 
@@ -78,6 +65,5 @@ def test_clips_left_out_are_never_seen(stage1, collection, frame_cache, tiny, tm
         return plain(clips, indices)
 
     monkeypatch.setattr("colocam.training.stage2.read_frames", spy)
-    config = load_config(overrides=[*tiny, "localizer.epochs=3", "localizer.leave_out=1"])
-    train(collection.manifest, tmp_path / "run", config, frames=frame_cache, classifier=stage1)
+    train_into(tmp_path / "run", "localizer.epochs=3", "localizer.leave_out=1", classifier=stage1)
     assert sorted(name.partition("/")[0] for name in seen) == ["bus", "cat", "owl"]  # one of two clips each

@@ -16,10 +16,9 @@ from colocam.config import load_config
 from colocam.config.schema import Frames
 from colocam.data.batches import spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
-from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
+from colocam.maps.mapper import Mapper, decoder_mapper
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.temporal.presence import calibrate
-from colocam.training import validation as module
 from colocam.training.validation import LEAST_BACKGROUND, THRESHOLDS, Validator, background_peaks, color_growth
 from colocam.types import Clip
 
@@ -142,23 +141,6 @@ def test_growth_of_one_frame_does_not_outweigh_that_of_another():
     plain[1] = 0
     assert color_growth(completed, plain, 0.25) == pytest.approx(0.25)
     assert color_growth(np.zeros_like(plain), np.zeros_like(plain), 0.25) == 1
-
-
-@pytest.mark.parametrize("growth", [0.99, 1.0])
-def test_without_boxes_the_growth_decides_about_the_colour_mean(net, samples, growth, monkeypatch):
-    asked = []
-    monkeypatch.setattr(module, "color_growth", lambda *given: asked.append(given) or growth)
-    mapper = decoder_mapper(net, "clip", focus=False, threshold=0.25)
-    plain = mapper._replace(color_mean="off", threshold=0.2)
-    validator = Validator(samples, None, TAGS, SIZES, CPU)
-    found = validator.localizer(mapper, 3, plain)
-    kept, threshold = ("off", 0.2) if growth < 1 else ("clip", 0.25)
-    assert found.scores == {"best": 3.0}
-    assert found.values == {"threshold": threshold, "color_mean": kept, "color_growth": growth}
-    (completed, without, at), *_ = asked
-    assert at == 0.2
-    for maps, own in ((completed, mapper), (without, plain)):
-        np.testing.assert_array_equal(maps, np.concatenate(list(map_batches(own, samples, SIZE, CPU))))
 
 
 @pytest.mark.parametrize("right", ["clip", "off"])

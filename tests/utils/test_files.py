@@ -100,8 +100,6 @@ def test_a_disk_that_fills_up_under_numpy_or_python(tmp_path):
             open("/dev/full", "wb", buffering=0) as file,  # noqa: PTH123 - unbuffered
         ):
             write(file)
-    with pytest.raises(ColocamError, match="the disk is full"), explain_os_errors(tmp_path):
-        raise OSError("1000 requested and 131 written")  # numpy's words for a short write
 
 
 def test_other_errors_pass_through():
@@ -247,26 +245,23 @@ def test_long_lists_are_streamed_as_the_same_json(tmp_path):
         def __del__(self):
             alive.remove(id(self))
 
-    def items(count):
-        for number in range(count):
+    def items():
+        for number in range(9):
             assert len(alive) <= 1
             item = Item(number=number, text="é\n", inner={"list": [1, None]})
             alive.append(id(item))
             yield item
             del item
 
-    stream_json(tmp_path / "a.json", {"first": [1.5], "empty": iter([]), "many": items(9), "last": {"a": []}})
+    stream_json(
+        tmp_path / "a.json", iter([{"first": [1.5], "empty": iter([]), "many": items()}, iter([iter([1]), {}])])
+    )
     inner = {"text": "é\n", "inner": {"list": [1, None]}}
-    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {
-        "first": [1.5],
-        "empty": [],
-        "many": [{"number": number, **inner} for number in range(9)],
-        "last": {"a": []},
-    }
-    stream_json(tmp_path / "b.json", iter([{"deep": iter([iter([1]), {}])}]))
-    assert json.loads((tmp_path / "b.json").read_text(encoding="utf-8")) == [{"deep": [[1], {}]}]
+    many = [{"number": number, **inner} for number in range(9)]
+    expected = [{"first": [1.5], "empty": [], "many": many}, [[1], {}]]
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == expected
     with pytest.raises(ValueError, match="JSON"):
-        stream_json(tmp_path / "b.json", iter([float("nan")]))
+        stream_json(tmp_path / "a.json", iter([float("nan")]))
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,8 @@ def test_a_folder_of_ours_is_replaced_and_any_other_left_alone(tmp_path):
         with pytest.raises(ColocamError, match="holds other files"):
             fill(target, ["d.txt"])
     assert names(tmp_path) == ["out"]
+    with pytest.raises(ColocamError, match="there is a file where a folder is needed"):
+        fill(target / "c.txt")
 
 
 def test_a_renamed_file_counts_as_another(tmp_path):

@@ -108,9 +108,3 @@ def test_too_many_columns_are_refused_before_they_cost_time(tmp_path, monkeypatc
     assert read_rows(table(50))[0]["c49"] == "1"
     with pytest.raises(ColocamError, match=rf"\.{kind}: 51 columns, more than 50: remove"):
         read_rows(table(51))
-
-
-def test_a_name_of_two_columns_is_told(tmp_path):
-    (tmp_path / "a.csv").write_text("x,y,z,,Y,,z\n1,2,3,4,5,6,7\n")
-    with pytest.raises(ColocamError, match="two columns are called 'y': rename or remove one"):
-        read_rows(tmp_path / "a.csv")

@@ -118,8 +118,7 @@ class Localizer:
         self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
         self.threshold = card.threshold if asked.threshold is None else asked.threshold
         self._tag = None if asked.tag is None else card.tags.index(asked.tag)
-        one_box = not asked.instances and segmenter is None
-        by_shot = self.chooser.by_shot and asked.smooth != "none" and one_box
+        by_shot = self.chooser.by_shot and asked.smooth != "none" and not asked.instances
         self.motion = by_shot if asked.motion is None else asked.motion
 
     def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":

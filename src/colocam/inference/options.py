@@ -34,7 +34,7 @@ class Options:
         focus: restrict maps to the class ``tag``, or to the class found in the window; None: as the model was trained.
         motion: weigh maps by what moves otherwise than the camera (:mod:`colocam.temporal.motion`) before boxes are
             read from them. None: where the frames of a shot choose one box together, that is with smoothing and a
-            chooser other than ``largest``, without ``instances`` and without a segmenter.
+            chooser other than ``largest``, without ``instances``.
     """
 
     batch: int | None = None

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from colocam import evaluate, train
+from colocam import evaluate
 from colocam.cams import min_max, open_cam
 from colocam.cams.clip import BACKGROUND, ClipES
-from colocam.config import ClipModel, Config, load_config
+from colocam.config import ClipModel, Config
 from colocam.errors import ColocamError
 from colocam.run import open_run
 
@@ -20,9 +20,8 @@ def clip(checkpoint, **changes):
     return Config(clip=ClipModel(model=str(checkpoint), **changes))
 
 
-def test_a_run_seeded_by_clip(tmp_path, collection, frame_cache, tiny, checkpoint):
-    overrides = [*tiny, "cam=clip-es", f"clip.model={checkpoint}", "clip.refine=false"]
-    folder = train(collection.manifest, tmp_path / "run", load_config(overrides=overrides), frames=frame_cache)
+def test_a_run_seeded_by_clip(tmp_path, collection, train_into, checkpoint):
+    folder = train_into(tmp_path / "run", "cam=clip-es", f"clip.model={checkpoint}", "clip.refine=false")
     run = open_run(folder)
     kept = np.load(folder / "classifier" / "cams.npy")
     clip = run.clips("train")[0]

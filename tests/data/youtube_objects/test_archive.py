@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
+import youtube_archives as archives
 from colocam.data.truth import count
 from colocam.data.youtube_objects import PUBLISHED, read_archive
 from colocam.errors import ColocamError
@@ -56,7 +57,7 @@ def test_v1_oddities(v1):
     assert "8 classes missing (first: aeroplane)" in notes
 
 
-def test_v1_validation_from_lists(v1, tmp_path, archives):
+def test_v1_validation_from_lists(v1, tmp_path):
     """The lists of the literature name videos by the paths of either layout; only the videos count."""
     paths = ["cat/data/0001/shots/001/frame0002.jpg", "horse/video-0002/shot-000000/00000001.jpg"]
     paths += ["dog/data/0007/shots/001/frame0002.jpg", "cat/data/0004/shots/001/frame0002.jpg"]
@@ -72,7 +73,7 @@ def test_v1_validation_from_lists(v1, tmp_path, archives):
 
 
 @pytest.fixture
-def own_v1(tmp_path, archives):
+def own_v1(tmp_path):
     return archives.v1(tmp_path / "archive", tags=("cat",), train=3)
 
 
@@ -104,11 +105,11 @@ def test_v1_lists_that_contradict_the_folders(own_v1):
         read_archive(own_v1, version="1.0")
 
 
-def test_v1_labels_that_cannot_be_used(own_v1, archives):
+def test_v1_labels_that_cannot_be_used(own_v1):
     shot = own_v1 / "cat" / "data" / "0003" / "shots" / "001"
-    archives.sticks(shot / "frame0099.jpg", archives.box)
+    archives.sticks(shot / "frame0099.jpg", archives.BOX)
     archives.sticks(shot / "frame0001.jpg")
-    archives.sticks(archives.picture(shot / "frame0010.jpg"), archives.box)
+    archives.sticks(archives.picture(shot / "frame0010.jpg"), archives.BOX)
     (shot / "frame0010.jpg").write_bytes(b"no picture")
     archive = read_archive(own_v1, version="1.0")
     assert list(boxes_of(archive, "cat/0003/001")) == ["frame0002.jpg"]
@@ -129,7 +130,7 @@ def test_v1_a_broken_label_is_named(own_v1):
 
 
 @pytest.mark.parametrize("columns", [True, False])
-def test_v2_shots(tmp_path, archives, columns):
+def test_v2_shots(tmp_path, columns):
     archive = read_archive(archives.v2(tmp_path, columns=columns), version="2.2")
     counts = count(archive)
     # of videos 1, 2, 3, 6 (with boxes) and 7 three validate, always with boxes; 4 and 5 are test
@@ -178,7 +179,7 @@ def test_v2_missing_frames(v2):
         assert shots["cat/video-0001/shot-000001"] == ["00000004.jpg", "00000006.jpg"]
 
 
-def test_v2_three_shots_either_way(tmp_path, archives):
+def test_v2_three_shots_either_way(tmp_path):
     """A matrix of 3×3 does not say by its shape what its rows are."""
     root = archives.v2(tmp_path, tags=("cat",))
     three = np.array([(1, 6, 1), (10, 15, 2), (16, 31, 4)])
@@ -190,10 +191,10 @@ def test_v2_three_shots_either_way(tmp_path, archives):
     assert ("cat/video-0004/shot-000002", "test") in found[0]
 
 
-def test_v2_labels_that_fit_nothing(tmp_path, archives):
+def test_v2_labels_that_fit_nothing(tmp_path):
     root = archives.v2(tmp_path, tags=("cat",))
     archives.picture(root / "cat" / "00000008.jpg")  # in no shot
-    labels = {"cat00000008": [archives.box], "cat00000099": [archives.box], "cat00000016": [archives.box]}
+    labels = {"cat00000008": [archives.BOX], "cat00000099": [archives.BOX], "cat00000016": [archives.BOX]}
     truth = root / "GroundTruth" / "cat"
     savemat(truth / "bb_gtTraining_cat.mat", {"bb_gtTraining": archives.struct(labels)})
     notes = "\n".join(read_archive(root, version="2.2").notes)
@@ -203,7 +204,7 @@ def test_v2_labels_that_fit_nothing(tmp_path, archives):
 
 
 @pytest.mark.parametrize("name", ["ranges_cat.mat", "bb_gtTest_cat.mat", "bb_gtTraining_cat.mat"])
-def test_v2_missing_files(tmp_path, archives, name):
+def test_v2_missing_files(tmp_path, name):
     root = archives.v2(tmp_path, tags=("cat",))
     next(root.rglob(name)).unlink()
     with pytest.raises(ColocamError, match=f"cannot read .*{name}: there is no such file"):
@@ -214,7 +215,7 @@ def test_v2_missing_files(tmp_path, archives, name):
     ("ranges", "told"),
     [(np.ones((2, 5)), "expected start, end and video"), (np.array([[5], [3], [1]]), "a shot ends before it starts")],
 )
-def test_v2_broken_ranges(tmp_path, archives, ranges, told):
+def test_v2_broken_ranges(tmp_path, ranges, told):
     root = archives.v2(tmp_path, tags=("cat",))
     savemat(root / "Ranges" / "ranges_cat.mat", {"ranges": ranges})
     with pytest.raises(ColocamError, match=rf"ranges_cat\.mat, variable ranges: {told}"):
@@ -225,7 +226,7 @@ def test_v2_broken_ranges(tmp_path, archives, ranges, told):
 
 
 @pytest.fixture
-def converted(tmp_path, archives):
+def converted(tmp_path):
     return archives.converted(tmp_path / "frames", tmp_path / "lists")
 
 
@@ -244,7 +245,7 @@ def test_converted(converted, tmp_path):
 
 
 @pytest.mark.parametrize("inside", [".", "lists", "folds/v2.2"])
-def test_lists_below_the_root_are_found(tmp_path, archives, inside):
+def test_lists_below_the_root_are_found(tmp_path, inside):
     """Even beside the frames, where the class train and the split train share a folder."""
     root = tmp_path / "frames"
     archives.converted(root, tmp_path / "lists")
@@ -253,7 +254,7 @@ def test_lists_below_the_root_are_found(tmp_path, archives, inside):
     assert count(read_archive(root, version="2.2"))["test boxes"] == 6
 
 
-def test_v1_frames_with_lists_alone(v1, tmp_path, archives):
+def test_v1_frames_with_lists_alone(v1, tmp_path):
     root = tmp_path / "frames"
     shutil.copytree(v1, root)
     for tag in ("cat", "horse"):

@@ -5,7 +5,6 @@ import json
 import pytest
 import torch
 
-from lab import measuring as frames
 from lab import measuring as timing
 from lab.bench import affinity
 
@@ -41,16 +40,3 @@ def test_errors_and_times_are_written_as_printed(tmp_path, capsys):
     assert by_tolerance[-1] < by_tolerance[0]
     assert [row["name"] for row in result["rivals"]] == ["colour n=1"]
     assert "no-such-package (a lattice): not installed" in out
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("sequences", [[0, 0, 1, 1], []])
-def test_the_timed_step_is_the_gradient_of_the_loss(sequences):
-    pictures, maps = frames.make_frames(4, 24, "scene", 1)
-    maps.requires_grad_()
-    if sequences:
-        loss = affinity.CoLocLoss(affinity.SIGMA)(pictures, maps, torch.tensor(sequences))
-    else:
-        loss = affinity.CRFLoss(affinity.SIGMA, affinity.SIGMA_XY)(pictures, maps)
-    expected = torch.autograd.grad(loss, maps)[0]
-    torch.testing.assert_close(timing.loss_step(4, affinity.SIZE, sequences, "scene", CPU)(1), expected)

@@ -82,15 +82,6 @@ def test_a_run_has_the_structure_of_its_preset(preset, tmp_path, monkeypatch):
     assert card.presence is not None
 
 
-def test_the_maps_of_a_fitted_run_show_the_object(tiny, tmp_path, monkeypatch):
-    monkeypatch.setitem(shipped.STEPS, "cpu", 60)
-    run = shipped.write_run(tmp_path / "run", load_config(overrides=list(tiny)), CPU)
-    (video,) = shipped.write_videos(tmp_path / "videos", shipped.scenes(), 4, 1)
-    for found in Localizer.load(run, "cpu", smooth="none", color_mean="off")(video):
-        x1, y1, x2, y2 = found.box
-        assert 0.02 < (x2 - x1) * (y2 - y1) / (64 * 48) < 0.9
-
-
 def test_an_option_of_another_benchmark_is_refused(colocam):
     assert colocam("bench", "cam", "--videos", 3).error == (
         "error: the benchmark cam takes no videos: leave that option out"

@@ -9,9 +9,9 @@ import torch
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.models import LocalizerNet, make_classifier
-from colocam.run import open_run, untrained
+from colocam.run import untrained
 from lab.study import cells, curves, methods, run_study
-from lab.study.cells import Cam, ClipRow, Trained, run_cell, slug
+from lab.study.cells import Cam, Trained, run_cell, slug
 from lab.study.workplace import Lab, open_data
 
 
@@ -94,17 +94,6 @@ def test_validation_boxes_choose_the_epochs_where_asked(lab, tmp_path):
     assert json.loads((folder / "model.json").read_text(encoding="utf-8"))["threshold_from"] == "validation"
 
 
-def test_models_are_kept_only_where_nothing_was_changed(lab, again):
-    again("sampling")
-    plain, _ = run_cell(lab, Trained("tcam"), 0)
-    assert open_run(plain).config.methods == ("tcam",)
-    assert (plain / "model.safetensors").is_file()
-    assert not (plain / "classifier").exists()
-    other = next(name for name in ("adjacent", "gaussian") if name != lab.config().localizer.sampler)
-    changed, _ = run_cell(lab, Trained("colocam", (f"localizer.sampler={other}",)), 0)
-    assert not (changed / "model.safetensors").exists()
-
-
 def test_a_damaged_result_is_named(lab, tmp_path):
     other = Lab(tmp_path, lab.data, smoke=True, device="cpu")
     folder = tmp_path / "work" / "cells" / f"{slug('LayerCAM')}-{cells.digest(Cam('layercam').identity(other, 0))}"
@@ -112,47 +101,6 @@ def test_a_damaged_result_is_named(lab, tmp_path):
     (folder / "result.json").write_text("{", encoding="utf-8")
     with pytest.raises(ColocamError, match="is damaged"):
         run_cell(other, Cam("layercam"), 0)
-
-
-class FakeClip:
-    """A CLIP that sees class k in column k and remembers what it was asked."""
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, frames, classes):
-        self.asked += classes.tolist()
-        maps = torch.zeros(len(frames), 4, 4)
-        maps[torch.arange(len(frames)), :, classes.cpu()] = 1
-        return maps
-
-
-def test_clip_es_is_asked_for_the_right_classes(lab, collection, monkeypatch):
-    fakes = {}
-
-    def load(model, tags, *, background, refine, device):
-        assert (str(model), tuple(tags), str(device)) == ("somewhere", ("bus", "cat", "owl"), "cpu")
-        fake = fakes[bool(background), refine is not None] = FakeClip()
-        return fake
-
-    monkeypatch.setattr("colocam.cams.clip.ClipES.load", load)
-    clip = Lab(lab.out, lab.data, overrides=("clip.model=somewhere",), smoke=True, device="cpu")
-    evaluation_set = clip.evaluation_set(clip.stage1(clip.config()))
-    given, predicted, average = ClipRow(), ClipRow("predicted", background=True), ClipRow("average", True, True)
-    found = [cell.run(clip, 0, collection.videos) for cell in (given, predicted, average)]
-    results = [result["corloc"] for result in found]
-    assert ["ms" in result for result in found] == [True, False, False]
-    frames = len(evaluation_set.evaluated.samples)
-    assert fakes[False, False].asked[:frames] == evaluation_set.evaluated.samples.classes.tolist()
-    assert fakes[True, False].asked[:frames] == [
-        evaluation_set.evaluated.tags.index(tag) for tag, _ in evaluation_set.predicted
-    ]
-    each = len(fakes[True, True].asked) // 3
-    assert fakes[True, True].asked == [0] * each + [1] * each + [2] * each
-    assert 0 <= results[2]["tags-only"]["average"] <= 100
-    assert results[0].keys() == results[2].keys()
-    assert predicted.seeded
-    assert not average.seeded
 
 
 def test_weights_of_other_backbones_lie_beside(lab, tmp_path):

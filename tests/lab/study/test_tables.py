@@ -1,50 +1,6 @@
-"""Tables: means and deviations as NumPy has them, and CSV that other readers read."""
+"""Sentences about the order of rows."""
 
-import csv
-import io
-
-import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from lab.study.tables import Measured, Table, markdown, order_note, to_csv
-
-numbers = st.lists(st.floats(0, 100), min_size=2, max_size=6)
-
-
-@given(numbers)
-def test_mean_and_deviation(values):
-    measured = Measured(tuple(values))
-    assert measured.mean == pytest.approx(np.mean(values), abs=1e-9)
-    assert measured.std == pytest.approx(np.std(values, ddof=1), abs=1e-6)
-
-
-def table():
-    rows = (("a | b", Measured((1.0, 3.0)), 5.5), ("c", None, "in words, with a comma"))
-    return Table("table", "Title", ("name", "ours", "published"), rows)
-
-
-def test_markdown_has_one_cell_per_column():
-    lines = markdown(table()).splitlines()
-    assert lines[0] == "**Title**"
-    cells = [line.replace("\\|", "").count("|") for line in lines[2:]]
-    assert cells == [4] * 4
-    assert "2.0 ± 1.4" in lines[4]
-
-
-def test_csv_keeps_all_digits_and_tells_the_seeds():
-    rows = list(csv.DictReader(io.StringIO(to_csv(table()))))
-    assert float(rows[0]["ours"]) == 2
-    assert float(rows[0]["ours, std"]) == pytest.approx(2**0.5, rel=1e-15)
-    assert rows[0]["ours, seeds"] == "2"
-    assert rows[1] == {
-        "name": "c",
-        "ours": "",
-        "ours, std": "",
-        "ours, seeds": "",
-        "published": "in words, with a comma",
-    }
+from lab.study.tables import Measured, order_note
 
 
 def test_the_order_of_rows_is_compared():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from colocam.boxes.iou import iou
 from colocam.demo import world as scene
 from colocam.demo.figures import CLASSES
 from colocam.demo.world import Traits, render, true_box
@@ -18,16 +19,9 @@ def shots(tag="fish", traits=EASY, *, seed=0, frames=8, size=FRAME):
     return list(render(tag, traits, np.random.SeedSequence(seed), frames=frames, size=size, fps=12))
 
 
-def iou(a, b):
-    width = min(a[2], b[2]) - max(a[0], b[0])
-    height = min(a[3], b[3]) - max(a[1], b[1])
-    both = max(width, 0) * max(height, 0)
-    return both / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - both)
-
-
 def extent(mask):
     rows, columns = np.nonzero(mask)
-    return columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+    return np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1])
 
 
 def without_object(monkeypatch):
@@ -54,7 +48,7 @@ def test_boxes_fit_what_the_object_changes_in_the_picture(tag, style, monkeypatc
         assert bare.box is None
         change = np.abs(shot.image.astype(int) - bare.image).max(-1)
         # Half of the usual change: about where the object covers a pixel by half.
-        fits.append(iou(shot.box, extent(change > 0.5 * np.median(change[change > 12]))))
+        fits.append(iou(np.array(shot.box), extent(change > 0.5 * np.median(change[change > 12]))))
     assert np.mean(fits) > 0.85
     assert min(fits) > 0.6
 

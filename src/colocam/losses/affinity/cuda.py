@@ -23,8 +23,12 @@ _THREADS = 128
 # Pixels that a thread takes in a row.
 _RUN = 4
 _SORT_BLOCK = 256
-# Pixels of a row and eigenvectors along b per block, in ``analyse`` and ``synthesise``.
-_ROW_BLOCKS = {"block_p": 32, "block_j": 32, "num_warps": 1, "num_stages": 1}
+# Pixels of a row and eigenvectors along b per block, in ``analyse`` and ``synthesise``, for rows with at most so many
+# pixels: most rows have few, but where a frame is grey or black, one row can have a tenth of its pixels.
+_ROW_BLOCKS = {
+    256: {"block_p": 32, "block_j": 32, "num_warps": 1, "num_stages": 1},
+    (1 << 31) - 1: {"block_p": 128, "block_j": 32, "num_warps": 4, "num_stages": 1},
+}
 # Largest sum over the pixels of a group that is stored in half precision; the product with the kernel adds a digit.
 _HALF_RANGE = 1024.0
 # Programs on each multiprocessor that share the rows of cells with a pixel; one for every row would mostly find none.
@@ -53,6 +57,10 @@ def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[
             m.view(np.int32)[:] = (m.view(np.int32) + 0x1000) & -0x2000
     all_of_them = (over_b, over_g, over_r, over_g.T, over_b.T, factor)
     return tuple(torch.from_numpy(np.ascontiguousarray(m)).to(device) for m in all_of_them)
+
+
+# Rows (rows,), of which the first total (1,) are set, and the blocks they are computed in.
+_Listed = tuple[Tensor, Tensor, dict[str, int]]
 
 
 class _Cells:
@@ -185,39 +193,46 @@ class _Rows:
             x = _planes(back_g, x, groups * n, inner, precision, counts=counts, sparse="rows", tile=_BACK_G_TILE)
             self._synthesise(x, out, factor, first, listed, channels)
 
-    def _analyse(self, factor: Tensor, first: int, groups: int, listed: tuple[Tensor, Tensor]) -> Tensor:
+    def _analyse(self, factor: Tensor, first: int, groups: int, listed: list[_Listed]) -> Tensor:
         """Sums over b (groups, cells, cells, 3, rank, 2, R) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, dtype=self.psi.dtype, device=self.psi.device)
-        cuda_space_kernels.analyse[_programs(listed[0]), -(-rank // _ROW_BLOCKS["block_j"])](
-            self.records, self.values, self.psi, self.order, self.ends, *listed, factor, sums,
-            first * n * n, self.values.shape[2], *self.values.stride(), self.values.shape[1] > 1,
-            self.basis.curvature, *self.basis.scale, self.unit,
-            cells=n, rank=rank, ranks=ranks, ones=self.ones, precision=self.precision,
-            block_i=_block(2 * ranks), **_ROW_BLOCKS,
-        )  # fmt: skip
+        for rows, total, blocks in listed:
+            cuda_space_kernels.analyse[_programs(rows), -(-rank // blocks["block_j"])](
+                self.records, self.values, self.psi, self.order, self.ends, rows, total, factor, sums,
+                first * n * n, self.values.shape[2], *self.values.stride(), self.values.shape[1] > 1,
+                self.basis.curvature, *self.basis.scale, self.unit,
+                cells=n, rank=rank, ranks=ranks, ones=self.ones, precision=self.precision,
+                block_i=_block(2 * ranks), **blocks,
+            )  # fmt: skip
         return sums
 
     def _synthesise(
-        self, sums: Tensor, out: Tensor, factor: Tensor, first: int, listed: tuple[Tensor, Tensor], channels: int
+        self, sums: Tensor, out: Tensor, factor: Tensor, first: int, listed: list[_Listed], channels: int
     ) -> None:
         """Read the product back from sums over b (groups, cells, cells, 3, rank, channels, R)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
-        cuda_space_kernels.synthesise[(_programs(listed[0]),)](
-            self.records, self.psi, self.order, self.ends, *listed, factor, sums, out,
-            first * n * n, out.shape[2], *out.stride()[:2], out.shape[1] > 1,
-            self.basis.curvature, *self.basis.scale, self.unit,
-            cells=n, rank=rank, ranks=ranks, channels=channels, precision=self.precision,
-            block_i=_block(ranks), **_ROW_BLOCKS,
-        )  # fmt: skip
+        for rows, total, blocks in listed:
+            cuda_space_kernels.synthesise[(_programs(rows),)](
+                self.records, self.psi, self.order, self.ends, rows, total, factor, sums, out,
+                first * n * n, out.shape[2], *out.stride()[:2], out.shape[1] > 1,
+                self.basis.curvature, *self.basis.scale, self.unit,
+                cells=n, rank=rank, ranks=ranks, channels=channels, precision=self.precision,
+                block_i=_block(ranks), **blocks,
+            )  # fmt: skip
 
 
-def _listed(counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows with a pixel (rows,), of which the first ``total`` are set, and their number (1,)."""
-    listed, total = torch.empty_like(counts), torch.zeros(1, dtype=torch.int32, device=counts.device)
-    block = 1024
-    cuda_space_kernels.list_rows[(-(-len(counts) // block),)](counts, listed, total, len(counts), block=block)
-    return listed, total
+def _listed(counts: Tensor) -> list[_Listed]:
+    """The rows with a pixel, in parts with a block size each."""
+    block, least, parts = 1024, 1, []
+    for most, blocks in _ROW_BLOCKS.items():
+        rows, total = torch.empty_like(counts), torch.zeros(1, dtype=torch.int32, device=counts.device)
+        cuda_space_kernels.list_rows[(-(-len(counts) // block),)](
+            counts, rows, total, len(counts), least, most, block=block
+        )
+        parts.append((rows, total, blocks))
+        least = most + 1
+    return parts
 
 
 def _programs(rows: Tensor) -> int:

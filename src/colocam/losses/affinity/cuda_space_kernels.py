@@ -66,10 +66,11 @@ def arrange(
 
 
 @triton.jit(do_not_specialize=["rows"])
-def list_rows(counts, listed, total, rows, block: tl.constexpr):
-    """List the rows with a pixel in any order, and add their number to total[0]. Programs: rows / block."""
+def list_rows(counts, listed, total, rows, least, most, block: tl.constexpr):
+    """List the rows with ``least`` … ``most`` pixels in any order; total[0] += their number. Programs: rows / block."""
     row = tl.program_id(0) * block + tl.arange(0, block)
-    used = (tl.load(counts + row, row < rows, 0) > 0).to(tl.int32)
+    count = tl.load(counts + row, row < rows, 0)
+    used = ((count >= least) & (count <= most)).to(tl.int32)
     begin = tl.atomic_add(total, tl.sum(used), sem="relaxed")
     tl.store(listed + begin + tl.cumsum(used) - 1, row, used > 0)
 
@@ -97,9 +98,17 @@ def _dot(a, b, total, precision: tl.constexpr):
 
 
 @triton.jit
-def _recorded(records, at, mask, curvature, constant, linear, cells: tl.constexpr):
-    """Cell along b, φ and the value of the pixels whose records are at the indices ``at``."""
+def _ahead(records, order, start, end, block_p: tl.constexpr):
+    """Records and places of ``block_p`` pixels from ``start`` on: read one block ahead, so that nothing waits."""
+    at = start + tl.arange(0, block_p)
+    mask = at < end
     record = tl.load(records + at.to(tl.int64)[:, None] * 4 + tl.arange(0, 4)[None, :], mask[:, None], 0.0)
+    return record, tl.load(order + at, mask, 0)
+
+
+@triton.jit
+def _decoded(record, curvature, constant, linear, cells: tl.constexpr):
+    """Cell along b, φ and the value of pixels with these records."""
     position, fr, fg, value = _unpack(record)
     cell = tl.minimum(tl.maximum(position, 0.0), cells - 0.5).to(tl.int32)
     fb = position - cell.to(tl.float32) - 0.5
@@ -129,27 +138,28 @@ def analyse(
         sum_e = tl.zeros((block_j, block_i), tl.float32)
         sum_r = tl.zeros((block_j, block_i), tl.float32)
         sum_g = tl.zeros((block_j, block_i), tl.float32)
+        record, here = _ahead(records, order, begin, end, block_p)
         for start in range(begin, end, block_p):
-            at = start + tl.arange(0, block_p)
-            mask = at < end
-            cell, e, fr, fg, fb, s = _recorded(records, at, mask, curvature, constant, linear, cells)
-            at = tl.load(order + at, mask, 0)
-            p = at % pixels
+            next_record, next_here = _ahead(records, order, start + block_p, end, block_p)
+            mask = start + tl.arange(0, block_p) < end
+            cell, e, fr, fg, fb, s = _decoded(record, curvature, constant, linear, cells)
+            p = here % pixels
             if ones:
                 v0, v1 = tl.where(mask, 1.0, 0.0), tl.where(mask, s - 0.5, 0.0)
             else:
-                given = values + (at // pixels).to(tl.int64) * values_frame + p * values_pixel
+                given = values + (here // pixels).to(tl.int64) * values_frame + p * values_pixel
                 v0, v1 = _values(given, values_channel, second, mask, ones)
             weight = tl.load(psi + p[:, None] * ranks + (i % ranks)[None, :], mask[:, None] & (i < inner)[None, :], 0.0)
             v = tl.where((i < ranks)[None, :], v0[:, None], v1[:, None]) * weight.to(tl.float32)
+            v = _operand(v, precision)
             along_b = factor + cell[None, :] * rank + j[:, None]
             on = (j < rank)[:, None] & mask[None, :]
-            flat = tl.load(along_b, on, 0.0)
-            slope = tl.load(along_b + cells * rank, on, 0.0)
-            sum_e = _dot(flat, _operand(v * e[:, None], precision), sum_e, precision)
-            sum_e = _dot(slope, _operand(v * fb[:, None], precision), sum_e, precision)
-            sum_r = _dot(flat, _operand(v * fr[:, None], precision), sum_r, precision)
-            sum_g = _dot(flat, _operand(v * fg[:, None], precision), sum_g, precision)
+            flat = tl.load(along_b, on, 0.0).to(tl.float32)
+            slope = tl.load(along_b + cells * rank, on, 0.0).to(tl.float32)
+            sum_e = _dot(_operand(flat * e[None, :] + slope * fb[None, :], precision), v, sum_e, precision)
+            sum_r = _dot(_operand(flat * fr[None, :], precision), v, sum_r, precision)
+            sum_g = _dot(_operand(flat * fg[None, :], precision), v, sum_g, precision)
+            record, here = next_record, next_here
         on = (j < rank)[:, None] & (i < inner)[None, :]
         own = sums + row.to(tl.int64) * (3 * rank * inner) + j[:, None] * inner + i[None, :]
         tl.store(own, sum_e * unit, on)
@@ -180,27 +190,26 @@ def synthesise(
         begin, end = _range(ends, first + row)
         own = sums + row.to(tl.int64) * (3 * rank * channels * ranks)
         for channel in tl.static_range(channels):
+            record, here = _ahead(records, order, begin, end, block_p)
             for start in range(begin, end, block_p):
-                at = start + tl.arange(0, block_p)
-                mask = at < end
-                cell, e, fr, fg, fb, _ = _recorded(records, at, mask, curvature, constant, linear, cells)
-                at = tl.load(order + at, mask, 0)
-                frame, p = (at // pixels).to(tl.int64), at % pixels
+                next_record, next_here = _ahead(records, order, start + block_p, end, block_p)
+                mask = start + tl.arange(0, block_p) < end
+                cell, e, fr, fg, fb, _ = _decoded(record, curvature, constant, linear, cells)
+                frame, p = (here // pixels).to(tl.int64), here % pixels
                 weight = tl.load(psi + p[:, None] * ranks + k[None, :], mask[:, None] & (k < ranks)[None, :], 0.0)
                 summed = tl.zeros((block_p, block_i), tl.float32)
                 for first_j in tl.static_range(0, rank, block_j):
                     j = first_j + tl.arange(0, block_j)
                     u_e, u_r, u_g = _sums(own, j, k, rank, ranks, channels, channel)
-                    u_e, u_r, u_g = _operand(u_e, precision), _operand(u_r, precision), _operand(u_g, precision)
                     along_b = factor + cell[:, None] * rank + j[None, :]
                     on = mask[:, None] & (j < rank)[None, :]
-                    flat = tl.load(along_b, on, 0.0)
-                    slope = tl.load(along_b + cells * rank, on, 0.0)
-                    zero = tl.zeros((block_p, block_i), tl.float32)
-                    summed += e[:, None] * _dot(flat, u_e, zero, precision)
-                    summed += fb[:, None] * _dot(slope, u_e, zero, precision)
-                    summed += fr[:, None] * _dot(flat, u_r, zero, precision)
-                    summed += fg[:, None] * _dot(flat, u_g, zero, precision)
+                    flat = tl.load(along_b, on, 0.0).to(tl.float32)
+                    slope = tl.load(along_b + cells * rank, on, 0.0).to(tl.float32)
+                    both = _operand(flat * e[:, None] + slope * fb[:, None], precision)
+                    summed = _dot(both, _operand(u_e, precision), summed, precision)
+                    summed = _dot(_operand(flat * fr[:, None], precision), _operand(u_r, precision), summed, precision)
+                    summed = _dot(_operand(flat * fg[:, None], precision), _operand(u_g, precision), summed, precision)
                 result = tl.sum(summed * weight.to(tl.float32), 1) / unit
                 target = out + frame * out_frame + channel * out_channel + p
                 tl.store(target, result, mask & (second | (channel == 0)))
+                record, here = next_record, next_here
