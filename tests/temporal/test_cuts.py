@@ -71,6 +71,22 @@ def test_still_fading_and_empty_videos_have_none():
         find_cuts(np.zeros((1, 48), np.float32), -1)
 
 
+def test_histograms_count_every_pixel_in_two_bins():
+    """Against the bins of each value by themselves; a quarter is what lies on one side of both middles."""
+    frames = np.random.default_rng(0).integers(0, 256, (3, 7, 11, 3)).astype(np.uint8)
+    wanted = np.zeros((3, 2, 2, 3, 16))
+    for t, y, x, channel in np.ndindex(*frames.shape):
+        place = frames[t, y, x, channel] / 17  # 15 steps between 16 bins
+        low = min(int(place), 14)
+        cell = wanted[t, int(y >= 3.5), int(x >= 5), channel]
+        cell[low] += 1 - (place - low)
+        cell[low + 1] += place - low
+    found = colour_histograms(np.ascontiguousarray(frames[:, :, ::-1])[:, :, ::-1])  # not in one piece
+    np.testing.assert_allclose(found, wanted.reshape(3, 192) / (3 * 77), atol=1e-6)
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
+    assert colour_histograms(frames[:0]).shape == (0, 192)
+
+
 @pytest.mark.parametrize("ahead", [0, 2])
 def test_a_cut_to_the_same_colours_elsewhere_is_found(ahead):
     """As between two shots of one street; the colours of the whole frame do not change at all."""
