@@ -57,14 +57,6 @@ def test_tables_give_back_exactly_what_was_written(tmp_path, suffix):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_an_empty_video_gives_an_empty_table(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    with LocalizationTable(path):
-        pass
-    assert read(path) == []
-
-
 @pytest.mark.parametrize("name", ["boxes.xlsx", "boxes", "boxes.csv.gz"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(ColocamError, match=r"\.csv or \.parquet"):

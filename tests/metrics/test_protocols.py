@@ -2,10 +2,7 @@ import numpy as np
 import pytest
 
 from colocam.evaluation.metrics import (
-    PROTOCOLS,
-    Average,
     Frames,
-    accuracy,
     best_threshold,
     box_hits,
     corloc,
@@ -69,19 +66,6 @@ def test_each_protocol_takes_its_own_threshold():
     assert means[index(result["validation"].threshold)] == pytest.approx(max(means))
 
 
-def test_without_validation_boxes_there_is_no_such_protocol():
-    assert tuple(evaluate()) == tuple(p for p in PROTOCOLS if p != "validation")
-    assert tuple(evaluate(validation=world()[:2])) == tuple(PROTOCOLS)
-
-
-def test_top1_needs_class_and_box():
-    hits, frames, classified = world()
-    result = evaluate(top1=classified, top5=np.ones(len(hits), bool))["tags-only"]
-    both = hits[:, 10] & classified
-    assert result.top1.average == pytest.approx(np.mean([100 * both[frames.tags == c].mean() for c in range(3)]))
-    assert result.top5 == Average(result.average, result.interval)
-
-
 def test_intervals_hold_the_number_and_grow_when_videos_are_fewer():
     hits, frames, classified = world()
     many = evaluate()["tags-only"]
@@ -93,16 +77,6 @@ def test_intervals_hold_the_number_and_grow_when_videos_are_fewer():
     assert evaluate() == evaluate()
 
 
-def test_class_without_frames_is_none_and_does_not_count():
-    hits, frames, classified = world()
-    more = Frames((*NAMES, "zebra"), frames.tags, frames.videos)
-    result = corloc(hits, more, GRID, tags_only=0.5, top1=classified)
-    for protocol, values in evaluate().items():
-        assert result[protocol].classes["zebra"] is None
-        assert result[protocol].average == values.average
-        assert result[protocol].threshold == values.threshold
-
-
 def test_middle_of_equally_good_thresholds():
     frames = Frames(("cat",), np.zeros(2, np.int64), np.arange(2))
     hits = np.zeros((2, 10), bool)
@@ -111,25 +85,12 @@ def test_middle_of_equally_good_thresholds():
     assert best_threshold(hits[:, ::-1], frames, np.arange(10)[::-1] / 10) == 0.5
 
 
-def test_accuracy_over_frames_and_per_class():
-    _, frames, classified = world()
-    result = accuracy(classified, frames)
-    assert result.accuracy == pytest.approx(100 * classified.mean())
-    assert result.interval[0] < result.accuracy < result.interval[1]
-    expected = {name: 100 * classified[frames.tags == c].mean() for c, name in enumerate(NAMES)}
-    assert result.classes == pytest.approx(expected)
-
-
 def test_top_k_against_sorting():
     generator = np.random.default_rng(0)
     logits, tags = generator.normal(size=(50, 8)), generator.integers(0, 8, 50)
     for k in (1, 2, 5, 8):
         expected = [tag in np.argsort(-row)[:k] for row, tag in zip(logits, tags, strict=True)]
         assert top_k(logits, tags, k).tolist() == expected
-
-
-def test_top_k_gives_no_credit_for_a_classifier_that_says_nothing():
-    assert not top_k(np.zeros((4, 3)), np.arange(3).repeat(2)[:4], 2).any()
 
 
 def test_max_box_acc_takes_the_best_threshold_for_each_overlap():

@@ -24,8 +24,8 @@ from observations import PLAIN, moved, observation
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
 
 
-def steady(observations, ahead):
-    return steady_with(observations, ahead, Presence(PLAIN, ahead.path))
+def steady(observations, ahead, **options):
+    return steady_with(observations, ahead, Presence(PLAIN, ahead.path), **options)
 
 
 def boxes_of(observations):
@@ -151,7 +151,7 @@ def test_frames_come_back_in_order_no_later_than_the_look_ahead(video, cuts, pat
             taken.append(one)
             yield one
 
-    for one in steady_with(counted(), LookAhead(cuts, path, after), Presence(PLAIN, path), instances=instances):
+    for one in steady(counted(), LookAhead(cuts, path, after), instances=instances):
         given_back.append(one.frame.index)
         assert len(taken) <= one.frame.index + 1 + cuts + path + after
         assert (one.box is None) == (one.track is None)

@@ -16,9 +16,9 @@ from colocam.video.input import UnreadableError
 def write_pictures(numbered):
     """``write_pictures(folder, names)``: numbered pictures of 64×48 without loss, under these names in this order."""
 
-    def write(folder, names, size=(64, 48)):
+    def write(folder, names):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in zip(names, numbered(len(names), *size), strict=True):
+        for name, picture in zip(names, numbered(len(names)), strict=True):
             cv2.imwrite(str(folder / name), picture[..., ::-1])
         return folder
 

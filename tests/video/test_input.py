@@ -121,16 +121,6 @@ def test_too_many_pixels_are_refused_by_the_header(tmp_path):
         probe(tmp_path / "large.y4m")
 
 
-def test_frames_that_become_too_large_are_skipped(tmp_path, make_video, monkeypatch):
-    small = make_video(tmp_path / "small.h264", 5, size=(64, 48)).read_bytes()
-    large = make_video(tmp_path / "large.h264", 5, size=(96, 80)).read_bytes()
-    (tmp_path / "video.h264").write_bytes(small + large)
-    assert len(list(decode(tmp_path / "video.h264"))) == 10
-    monkeypatch.setattr("colocam.video.input.MAX_PIXELS", 64 * 48)
-    with VideoReader(tmp_path / "video.h264") as reader:
-        assert 1 <= len(list(reader.frames())) <= 5  # the decoder loses those it still holds
-
-
 def test_a_terminal_is_no_pipe(monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(ColocamError, match=r"^'-' is a video from a pipe: cat VIDEO \| colocam localize RUN - -o OUT$"):
