@@ -77,18 +77,6 @@ def test_score_cam_is_that_of_torch_cam(classifier):
 
 
 @pytest.mark.usefixtures("registered")
-def test_a_cam_may_need_gradients_even_where_the_caller_forbids_them(classifier):
-    frames, classes = torch.rand(2, 3, 32, 32) * 255, torch.tensor([1, 2])
-    expected = extract("earlier", classifier, frames, classes)
-    assert expected.amax() > 0
-    with torch.inference_mode():
-        assert torch.equal(extract("earlier", classifier, frames.clone(), classes.clone()), expected)
-    classifier.requires_grad_(requires_grad=False)
-    assert torch.equal(extract("earlier", classifier, frames, classes), expected)
-    assert not expected.requires_grad
-
-
-@pytest.mark.usefixtures("registered")
 def test_seeds_evaluation_report_and_export(fit, use, collection, colocam):
     folder = fit("cam=score-cam", boxes=collection.truth)
     run = open_run(folder, "cpu")
