@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from colocam.data.catalogue import Listing, read_catalogue
 from colocam.errors import ColocamError
+from csv_tables import csv_table
 
+COLUMNS = "path,tag,split,video,clip,pictures"
 NAMES = [f"{number}.jpg" for number in (1, 2, 3, 9, 10, 11)]
 
 
@@ -39,16 +41,11 @@ def test_what_is_written_is_read(folder, places):
     assert listing.chosen(listing.spans(chosen), "here") == chosen
 
 
-def manifest(folder, *rows):
-    path = folder / "manifest.csv"
-    path.write_text("\n".join(["path,tag,split,video,clip,pictures", *rows]) + "\n", encoding="utf-8")
-    return path
-
-
 def test_shots_of_one_folder_in_a_manifest(tmp_path, folder, make_video):
     make_video(tmp_path / "dog.mp4", 2)
-    table = manifest(
-        tmp_path,
+    table = csv_table(
+        tmp_path / "manifest.csv",
+        COLUMNS,
         f"{folder},cat,train,cat/1,a,1.jpg..3.jpg",
         f"{folder},cat,val,cat/2,b,9.jpg;11.jpg",
         f"{folder},cat,train,,,",
@@ -75,4 +72,4 @@ def test_shots_of_one_folder_in_a_manifest(tmp_path, folder, make_video):
 def test_wrong_pictures_in_a_manifest(tmp_path, folder, path, spans, told):
     (tmp_path / "dog.mp4").touch()
     with pytest.raises(ColocamError, match=f"row 2: {told}"):
-        read_catalogue(manifest(tmp_path, f"{path.format(folder)},cat,train,v,c,{spans}"))
+        read_catalogue(csv_table(tmp_path / "manifest.csv", COLUMNS, f"{path.format(folder)},cat,train,v,c,{spans}"))

@@ -11,6 +11,7 @@ from colocam.data.truth import Index, Truth, count, index_of_table, read_truth, 
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
 from colocam.video.images import image_size, read_image
+from csv_tables import csv_table
 
 COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
 
@@ -21,9 +22,7 @@ def table_of(folder, rows, columns=COLUMNS):
     for path in (folder / name for name in names if name and not name.endswith("gone.jpg")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(cv2.imencode(".jpg", np.zeros((24, 32, 3), np.uint8))[1].tobytes())
-    table = folder / "frames.csv"
-    table.write_text("\n".join([columns, *rows]) + "\n", encoding="utf-8")
-    return table
+    return csv_table(folder / "frames.csv", columns, *rows)
 
 
 ROWS = [

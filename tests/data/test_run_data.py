@@ -31,6 +31,11 @@ def begin(project, out=None, source="manifest.csv", frames=None):
     return create_run(out, config, catalogue, frames=frames or out / "frames", device="cpu", boxes=False)
 
 
+def refused(told, *arguments, **options):
+    with pytest.raises(ColocamError, match=told):
+        begin(*arguments, **options)
+
+
 def replace_bytes(video):
     """Another content with the same size and times."""
     status, data = video.stat(), bytearray(video.read_bytes())
@@ -49,24 +54,20 @@ def test_the_same_videos_continue_and_changed_ones_do_not(project):
     assert (project / "runs" / "r" / "data.json").read_bytes() == before
     video = project / "data" / "videos" / "cat" / "train-0.mp4"
     replace_bytes(video)
-    with pytest.raises(ColocamError, match=r"other videos or boxes \(the content of .*cat/train-0\.mp4 has changed\)"):
-        begin(project)
+    refused(r"other videos or boxes \(the content of .*cat/train-0\.mp4 has changed\)", project)
     video.unlink()
     video.mkdir()  # manifests name what exists; it cannot be read
     (video / "a.jpg").touch()
-    with pytest.raises(ColocamError, match=r"cat/train-0 has another tag, split, video, time or number of images"):
-        begin(project)
+    refused(r"cat/train-0 has another tag, split, video, time or number of images", project)
 
 
 def test_another_tag_or_clip_is_named(project):
     manifest = project / "data" / "manifest.csv"
     text = manifest.read_text()
     manifest.write_text(text.replace("videos/cat/train-0.mp4,cat,", "videos/cat/train-0.mp4,owl,"))
-    with pytest.raises(ColocamError, match="cat/train-0 has another tag"):
-        begin(project)
+    refused("cat/train-0 has another tag", project)
     manifest.write_text("\n".join(line for line in text.splitlines() if "cat/train-0" not in line))
-    with pytest.raises(ColocamError, match="cat/train-0 is only there"):
-        begin(project)
+    refused("cat/train-0 is only there", project)
 
 
 def test_a_clip_with_a_tag_that_the_run_does_not_have_is_damage(tmp_path):
@@ -145,8 +146,7 @@ def test_a_folder_of_images_is_known_by_names_and_bytes(tmp_path):
     assert stored.frames == (tmp_path / "data" / "videos" / "cat" / "a" / "1.png",)
     image = tmp_path / "data" / "videos" / "dog" / "b" / "1.png"
     image.rename(image.with_name("2.png"))
-    with pytest.raises(ColocamError, match=r"the content of .*dog/b has changed"):
-        begin(tmp_path, source="videos")
+    refused(r"the content of .*dog/b has changed", tmp_path, source="videos")
 
 
 def test_the_run_of_version_0_1_0_opens_and_continues(tmp_path, monkeypatch):

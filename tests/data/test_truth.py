@@ -5,18 +5,14 @@ import pytest
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.types import Box
+from csv_tables import csv_table
 
 HEADER = "clip,frame,present,x1,y1,x2,y2"
 ROWS = ["cat/a,10,1,1,2,30.5,40", "cat/a,2,0,,,,", "cat/a,10,1,5,5,6,6", "dog/b c,0,1,0,0,1,1"]
 
 
-def write(path, rows):
-    path.write_text("\n".join([HEADER, *rows]), encoding="utf-8")
-    return path
-
-
 def test_boxes_and_presence(tmp_path):
-    truth = read_truth(write(tmp_path / "t.csv", ROWS))
+    truth = read_truth(csv_table(tmp_path / "t.csv", HEADER, *ROWS))
     assert truth.boxes("cat/a", 10) == [Box(1, 2, 30.5, 40), Box(5, 5, 6, 6)]
     assert truth.boxes("cat/a", 2) == []
     assert truth.labelled("cat/a") == [2, 10]
@@ -43,5 +39,5 @@ def test_boxes_and_presence(tmp_path):
 )
 def test_impossible_rows(tmp_path, row, message):
     with pytest.raises(ColocamError, match=message) as raised:
-        read_truth(write(tmp_path / "t.csv", [ROWS[0], row]))
+        read_truth(csv_table(tmp_path / "t.csv", HEADER, ROWS[0], row))
     assert "t.csv, row 3: " in str(raised.value)

@@ -1,6 +1,5 @@
 """``colocam evaluate RUN --dense MANIFEST``: films and images, numbers counted from ``localize``'s tables."""
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -14,16 +13,10 @@ from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.result import read_dense
 from colocam.inference.localize import localize_file
+from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.video.fence import decode
 from counting import inclusive_iou
-
-
-def table_of(path: Path):
-    """Class and box of each frame of a localisation table."""
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    return [(row["class"], tuple(float(row[name]) for name in ("x1", "y1", "x2", "y2"))) for row in rows]
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])
@@ -37,16 +30,16 @@ def test_films_give_what_localize_writes(run, index, collection, tmp_path, coloc
         for key, tag in (("without_tag", None), ("with_tag", shot["tag"])):
             film = collection.videos / f"{shot['name']}.mp4"
             written = localize_file(run, film, tmp_path / key, annotate=False, device="cpu", smooth=smooth, tag=tag)
-            rows = table_of(written.table)
-            overlaps = [inclusive_iou(rows[i][1], truth.boxes(shot["name"], i)[0]) for i in range(1, 5)]
-            changes = [1 - inclusive_iou(rows[i][1], rows[i + 1][1]) for i in range(4)]
+            rows = read_table(written.table)
+            overlaps = [inclusive_iou(rows.box[i], truth.boxes(shot["name"], i)[0]) for i in range(1, 5)]
+            changes = [1 - inclusive_iou(rows.box[i], rows.box[i + 1]) for i in range(4)]
             assert shot[key]["corloc"] == pytest.approx(100 * sum(value >= 0.5 for value in overlaps) / 4)
             assert shot[key]["mean_iou"] == pytest.approx(sum(overlaps) / 4, abs=1e-3)
             assert shot[key]["jitter"] == pytest.approx(sum(changes) / 4, abs=1e-3)
             if tag is None:
                 hits += [value >= 0.5 for value in overlaps]
-                named += [rows[i][0] == shot["tag"] for i in range(1, 5)]
-                assert shot[key]["switches"] == sum(rows[i][0] != rows[i + 1][0] for i in range(4))
+                named += [rows.tag[i] == shot["tag"] for i in range(1, 5)]
+                assert shot[key]["switches"] == sum(rows.tag[i] != rows.tag[i + 1] for i in range(4))
         # The square of 16 × 16 pixels, inclusive 17 × 17, moves by one pixel per frame; it is absent in the first.
         assert shot["true_jitter"] == pytest.approx(1 - 16 / 18)
         assert (shot["frames"], shot["boxed_frames"]) == (5, 4)
@@ -150,9 +143,9 @@ def test_the_worst_frames_are_those_with_the_lowest_iou(run, index, collection, 
     assert {case["clip"] for case in meta} == {"bus/val-0", "cat/val-0", "owl/val-0"}
     for case, overlap in zip(meta, stored, strict=True):
         film = collection.videos / f"{case['clip']}.mp4"
-        rows = table_of(localize_file(run, film, tmp_path / "out", annotate=False, device="cpu").table)
+        rows = read_table(localize_file(run, film, tmp_path / "out", annotate=False, device="cpu").table)
         boxes = {i: read_truth(collection.truth).boxes(case["clip"], i) for i in range(1, 5)}
-        ious = {i: inclusive_iou(rows[i][1], box) for i, (box,) in boxes.items()}
+        ious = {i: inclusive_iou(rows.box[i], box) for i, (box,) in boxes.items()}
         assert ious[case["frame"]] == pytest.approx(min(ious.values()), abs=1e-3)
         assert overlap == pytest.approx(min(ious.values()), abs=1e-3)
 

@@ -10,6 +10,7 @@ from colocam.data.truth import read_truth
 from colocam.evaluation.metrics.object_scores import average_precision_50
 from colocam.evaluation.result import read_dense, read_evaluation
 from colocam.inference.localize import localize_file
+from colocam.labels.table import read_table
 from colocam.report import write_report
 from counting import inclusive_iou
 
@@ -34,27 +35,22 @@ def named_index(index):
 
 
 def localized(run, collection, tmp_path, shot, **options):
-    """Rows of the labelled frames in the table that ``localize`` writes for a shot, with the tag."""
+    """Rows of the table that ``localize`` writes for a shot, with the tag."""
     out = tmp_path / "localized" / "-".join([*shot.split("/"), *map(str, options.values())])
     film = collection.videos / f"{shot}.mp4"
     tag = shot.partition("/")[0]
-    table = localize_file(run, film, out, annotate=False, device="cpu", tag=tag, **options).table
-    with table.open(encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if int(row["frame"]) < 5]
-
-
-def box_of(row):
-    return tuple(float(row[name]) for name in CORNERS) if row["x1"] else None
+    return read_table(localize_file(run, film, out, annotate=False, device="cpu", tag=tag, **options).table)
 
 
 def check_presence(found, run, collection, tmp_path):
     """Compare with what the tables of one box a frame say; the object is absent in the first frame alone."""
     truth, there, empty, right = read_truth(collection.truth), [], [], []
     for shot in SHOTS:
-        for row in localized(run, collection, tmp_path, shot):
-            presence, boxes = float(row["presence"]), truth.boxes(shot, int(row["frame"]))
+        rows = localized(run, collection, tmp_path, shot)
+        for frame, presence, box in zip(rows.frame.tolist(), rows.presence, rows.box, strict=True):
+            boxes = truth.boxes(shot, frame)
             (there if boxes else empty).append(presence)
-            if boxes and box_of(row) and inclusive_iou(box_of(row), boxes[0]) >= 0.5:
+            if boxes and inclusive_iou(box, boxes[0]) >= 0.5:
                 right.append(presence)
     assert (found.frames, found.empty_frames) == (len(there) + len(empty), len(empty)) == (15, 3)
     pairs = [(a > b) + (a == b) / 2 for a in there for b in empty]
@@ -79,9 +75,9 @@ def test_boxes_presence_and_tracks_of_whole_shots(run, named_index, collection, 
     for shot in SHOTS:
         rows = localized(run, collection, tmp_path, shot, instances=True)
         for frame in range(5):
-            here = [row for row in rows if int(row["frame"]) == frame and row["x1"]]
-            predicted.append(np.array([box_of(row) for row in here]).reshape(-1, 4))
-            scores.append(np.array([float(row["score"]) for row in here]))
+            here = (rows.frame == frame) & ~np.isnan(rows.box[:, 0])
+            predicted.append(rows.box[here])
+            scores.append(rows.score[here])
             true.append(np.array(truth.boxes(shot, frame)).reshape(-1, 4))
     assert (objects.every_frame.frames, objects.every_frame.boxes) == (15, 24)
     assert (objects.several.frames, objects.several.boxes) == (12, 24)

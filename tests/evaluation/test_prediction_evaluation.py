@@ -19,6 +19,7 @@ from colocam.evaluation.result import EvaluatedData
 from colocam.evaluation.run_evaluation import evaluate, labelled, maps_of
 from colocam.maps.mapper import Mapper
 from colocam.run import open_run
+from csv_tables import csv_table
 
 FRAME = (48, 40)
 
@@ -86,12 +87,11 @@ def test_maps_of_a_run_give_its_own_evaluation(own, collection, tmp_path, kind):
 
 def box_table(path, boxes, tags=None):
     """A table of ``{(clip, frame): box}``."""
-    lines = ["clip,frame,x1,y1,x2,y2" + (",tag" if tags else "")]
+    lines = []
     for (clip, frame), box in boxes.items():
         corners = ",".join(repr(float(side)) for side in box) if box is not None else ",,,"
         lines.append(f"{clip},{frame},{corners}" + (f",{tags[clip, frame]}" if tags else ""))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return csv_table(path, "clip,frame,x1,y1,x2,y2" + (",tag" if tags else ""), *lines)
 
 
 def test_boxes_of_a_run_give_its_own_evaluation(own, collection, tmp_path):
@@ -109,11 +109,6 @@ def test_boxes_of_a_run_give_its_own_evaluation(own, collection, tmp_path):
 # by hand
 
 
-def truth_table(path, rows, columns="clip,frame,present,x1,y1,x2,y2,tag,video"):
-    path.write_text("\n".join([columns, *rows]) + "\n", encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def truth(tmp_path):
     """Three frames of cats (two videos), one of a dog with two boxes, one without the object."""
@@ -121,7 +116,7 @@ def truth(tmp_path):
         *("a/1,0,1,10,10,29,29,cat,a", "a/1,7,1,10,10,29,29,cat,a", "a/2,0,1,0,0,9,9,cat,b", "a/2,1,0,,,,,cat,b"),
         *("d/1,3,1,0,0,9,9,dog,d", "d/1,3,1,20,20,39,39,dog,d"),
     ]
-    return truth_table(tmp_path / "truth.csv", rows)
+    return csv_table(tmp_path / "truth.csv", "clip,frame,present,x1,y1,x2,y2,tag,video", *rows)
 
 
 BOXES = {
@@ -164,12 +159,11 @@ def test_shifted_boxes(tmp_path, truth, shift, iou):
 
 def test_several_boxes_a_frame(colocam, tmp_path):
     """Three true boxes; the table has two of them, one of these twice, and one beside."""
-    truth, table = tmp_path / "truth.csv", tmp_path / "boxes.csv"
     lines = ["a,0,1,0,0,9,9,cat,40,40", "a,0,1,20,0,29,9,cat,40,40", "a,0,1,0,20,9,29,cat,40,40"]
     lines += ["a,1,1,0,0,9,9,cat,40,40", "a,2,0,,,,,cat,40,40"]
-    truth.write_text("\n".join(["clip,frame,present,x1,y1,x2,y2,tag,width,height", *lines]) + "\n", encoding="utf-8")
+    truth = csv_table(tmp_path / "truth.csv", "clip,frame,present,x1,y1,x2,y2,tag,width,height", *lines)
     boxes = ["a,0,0,0,9,9,0.5", "a,0,0,0,9,9,0.4", "a,0,20,0,29,5,0.9", "a,0,30,30,39,39,0.1", "a,1,0,0,9,9,0.5"]
-    table.write_text("\n".join(["clip,frame,x1,y1,x2,y2,score", *boxes]) + "\n", encoding="utf-8")
+    table = csv_table(tmp_path / "boxes.csv", "clip,frame,x1,y1,x2,y2,score", *boxes)
     result = evaluate_predictions(table, truth)
     assert result.boxes.frames == 100  # the best score of each frame is right at 0.5
     found = result.instances
@@ -188,7 +182,7 @@ def test_corloc_and_recall_use_the_same_true_boxes(tmp_path):
     """49 · 32/98 is 15.999999999999998 in float64 and 16 in float32: the same corner must be truncated everywhere."""
     columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
     rows = ["a,0,1,49,49,50,50,cat,98,98", "a,0,1,80,80,90,90,cat,98,98"]
-    truth = truth_table(tmp_path / "t.csv", rows, columns)
+    truth = csv_table(tmp_path / "t.csv", columns, *rows)
     found = evaluate_predictions(box_table(tmp_path / "b.csv", {("a", 0): (49, 49, 49.1, 49.1)}), truth, size=32)
     assert found.boxes.average == 100
     assert found.instances.methods["boxes"]["all boxes"].recall["0.5"] == 50  # one of the two
@@ -216,20 +210,21 @@ def test_top_1_needs_class_and_box(tmp_path, truth):
     assert found.classification.classes == pytest.approx({"cat": 200 / 3, "dog": 100})
 
 
-def test_boxes_at_the_published_size(tmp_path):
+@pytest.mark.parametrize(
+    ("right", "as_it_is", "squeezed"),
+    [
+        (40, 100, 100),  # in frame pixels 21·21 of 42·21; at 224 (10, 20, 20, 60) in (10, 20, 30, 60): 11·41 of 21·41
+        (38.5, 0, 0),  # 19.5 of 42 columns; 10.25 of 21
+        (39.2, 0, 100),  # 20.2 of 42; 10.6 of 21
+    ],
+)
+def test_boxes_at_the_published_size(tmp_path, right, as_it_is, squeezed):
     """At 224 a frame of 448×112 is squeezed and true corners are truncated: here that makes an IoU of .5 of less."""
     columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
-    truth = truth_table(tmp_path / "t.csv", ["a,0,1,20,10,61,30,cat,448,112", "b,0,1,0,0,9,9,dog,448,112"], columns)
-    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 40, 30), ("b", 0): (0, 0, 9, 9)})
-    # in frame pixels 21·21 of 42·21; at 224 (10, 20, 20, 60) in (10, 20, 30, 60): 11·41 of 21·41
-    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 100
-    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 100
-    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 38.5, 30), ("b", 0): (0, 0, 9, 9)})
-    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 0  # 19.5 of 42 columns
-    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 0  # 10.25 of 21
-    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, 39.2, 30), ("b", 0): (0, 0, 9, 9)})
-    assert evaluate_predictions(table, truth).boxes.classes["cat"] == 0  # 20.2 of 42
-    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == 100  # 10.6 of 21
+    truth = csv_table(tmp_path / "t.csv", columns, "a,0,1,20,10,61,30,cat,448,112", "b,0,1,0,0,9,9,dog,448,112")
+    table = box_table(tmp_path / "b.csv", {("a", 0): (20, 10, right, 30), ("b", 0): (0, 0, 9, 9)})
+    assert evaluate_predictions(table, truth).boxes.classes["cat"] == as_it_is
+    assert evaluate_predictions(table, truth, size=224).boxes.classes["cat"] == squeezed
 
 
 # maps
@@ -248,7 +243,7 @@ COLUMNS = "clip,frame,present,x1,y1,x2,y2,class,split,width,height"
 @pytest.fixture
 def map_truth(tmp_path):
     rows = [f"{tag}/{split},0,1,10,10,30,30,{tag},{split},48,40" for tag in ("cat", "dog") for split in ("val", "test")]
-    return truth_table(tmp_path / "truth.csv", rows, COLUMNS)
+    return csv_table(tmp_path / "truth.csv", COLUMNS, *rows)
 
 
 def test_maps_by_hand(tmp_path, map_truth):

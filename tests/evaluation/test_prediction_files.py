@@ -8,15 +8,11 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.evaluation.prediction_files import map_files, read_boxes, read_labelled, read_map, read_mask
-
-
-def table(path, header, *rows):
-    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
-    return path
+from csv_tables import csv_table
 
 
 def test_the_best_score_comes_first(tmp_path):
-    path = table(
+    path = csv_table(
         tmp_path / "b.csv",
         "clip,frame,x1,y1,x2,y2,class,score",
         *("a,0,1,1,2,2,cat,0.2", "a,0,3,3,4,4,dog,0.9", "a,0,5,5,6,6,cat,0.9", "a,1,,,,,,", "b,0,1,1,2,2,,"),
@@ -46,12 +42,12 @@ def test_the_best_score_comes_first(tmp_path):
 )
 def test_malformed_tables(tmp_path, row, told):
     with pytest.raises(ColocamError, match=told):
-        read_boxes(table(tmp_path / "b.csv", "clip,frame,x1,y1,x2,y2,score", row))
+        read_boxes(csv_table(tmp_path / "b.csv", "clip,frame,x1,y1,x2,y2,score", row))
 
 
 def test_a_table_without_clips(tmp_path):
     with pytest.raises(ColocamError, match="no column 'clip'"):
-        read_boxes(table(tmp_path / "b.csv", "frame,x1,y1,x2,y2", "0,1,1,2,2"))
+        read_boxes(csv_table(tmp_path / "b.csv", "frame,x1,y1,x2,y2", "0,1,1,2,2"))
 
 
 def test_files_of_maps(tmp_path):
@@ -121,12 +117,12 @@ def test_masks(tmp_path):
 )
 def test_tables_that_do_not_say_enough(tmp_path, header, rows, told):
     with pytest.raises(ColocamError, match=told):
-        read_labelled(table(tmp_path / "t.csv", f"clip,frame,present,x1,y1,x2,y2{header}", *rows), None, "test")
+        read_labelled(csv_table(tmp_path / "t.csv", f"clip,frame,present,x1,y1,x2,y2{header}", *rows), None, "test")
 
 
 def test_an_unknown_size(tmp_path):
     labelled = read_labelled(
-        table(tmp_path / "t.csv", "clip,frame,present,x1,y1,x2,y2,tag", "a,0,1,1,1,2,2,cat"), None, "test"
+        csv_table(tmp_path / "t.csv", "clip,frame,present,x1,y1,x2,y2,tag", "a,0,1,1,1,2,2,cat"), None, "test"
     )
     with pytest.raises(ColocamError, match="the size of frame 0 of 'a' is not known: add the columns width and height"):
         _ = labelled.frames("test")[0].size
@@ -149,6 +145,6 @@ def test_a_header_that_asks_for_all_memory(tmp_path):
 @pytest.mark.parametrize("side", ["0.5", "-8"])
 def test_frames_have_at_least_a_pixel(tmp_path, side):
     columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
-    boxes = table(tmp_path / "t.csv", columns, f"a,0,1,1,1,2,2,cat,{side},8")
+    boxes = csv_table(tmp_path / "t.csv", columns, f"a,0,1,1,1,2,2,cat,{side},8")
     with pytest.raises(ColocamError, match="row 2: width and height must be 1 pixel or more"):
         read_labelled(boxes, None, "test")

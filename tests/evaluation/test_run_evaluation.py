@@ -15,7 +15,8 @@ from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import EvaluatedData, read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
-from colocam.maps.postprocess import postprocess, with_color_mean
+from colocam.maps.mapper import Mapper
+from colocam.maps.postprocess import postprocess
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.report import write_report
@@ -299,24 +300,22 @@ def test_videos_that_are_gone_are_no_reason_to_stop(run, collection, tmp_path, c
     assert "gone.mp4: there is no such file" in err
 
 
+def check_tags_only(cell, evaluated, maps):
+    """Compare a result with a count of the right boxes of maps at its threshold."""
+    means = evaluated.frames.class_means(evaluated.hits(maps, np.array([cell.threshold])))[:, 0]
+    assert cell.average == pytest.approx(100 * means.mean())
+
+
 @pytest.mark.parametrize("color_mean", ["frame", "clip"])
 def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_mean):
-    """Against the maps of each method, completed here and counted."""
+    """tests/maps completes them by hand."""
     found = evaluate(run, collection.truth, color_mean=color_mean)
     opened = open_run(run)
-    evaluation_set = open_evaluation_set(opened, collection.truth)
+    evaluated = open_evaluation_set(opened, collection.truth).evaluated
     for name, mapper in methods_of_run(opened, ["layercam"]).items():
         assert mapper.color_mean == "off"
-        samples = evaluation_set.evaluated.samples
-        ((frames, classes),) = samples.batches(32, opened.device, batch=len(samples))
-        clips = samples.indices.clips.unique(return_inverse=True)[1]
-        ids = clips if color_mean == "clip" else torch.arange(len(frames))  # a clip is one shot and one window
-        with torch.inference_mode():
-            maps = to_8bit(with_color_mean(frames, mapper.draw(frames, classes)[0], ids)).numpy()
-        grid = np.array([found.methods[name]["tags-only"].threshold])
-        hits = evaluation_set.evaluated.hits(maps, grid)
-        means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
-        assert found.methods[name]["tags-only"].average == pytest.approx(100 * means.mean())
+        maps = maps_of(opened, Mapper(mapper.draw, color_mean), evaluated.samples)
+        check_tags_only(found.methods[name]["tags-only"], evaluated, maps)
 
 
 def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
@@ -324,20 +323,17 @@ def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
     plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, focus=True)
     assert found.methods["layercam"] == plain.methods["layercam"]
     opened = open_run(run)
-    evaluation_set = open_evaluation_set(opened, collection.truth)
+    evaluated = open_evaluation_set(opened, collection.truth).evaluated
     method = opened.config.methods[0]
     draw, as_is = (methods_of_run(opened, [], focus=focus)[method].draw for focus in (True, False))
     classifier = load_model(run).net.classifier  # with kernels rounded as they are stored
     parts = []
-    for frames, classes in evaluation_set.evaluated.samples.batches(32, opened.device):
+    for frames, classes in evaluated.samples.batches(32, opened.device):
         with torch.inference_mode():
             cams = extract("layercam", classifier, frames, classes)
             torch.testing.assert_close(min_max(draw(frames, classes)[1]), min_max(cams), atol=1e-4, rtol=1e-4)
             parts.append(to_8bit(postprocess(frames, as_is(frames, classes)[0], None, cams)).numpy())
-    grid = np.array([found.methods[method]["tags-only"].threshold])
-    hits = evaluation_set.evaluated.hits(np.concatenate(parts), grid)
-    means = evaluation_set.evaluated.frames.class_means(hits)[:, 0]
-    assert found.methods[method]["tags-only"].average == pytest.approx(100 * means.mean())
+    check_tags_only(found.methods[method]["tags-only"], evaluated, np.concatenate(parts))
 
 
 def test_maps_as_asked_on_the_command_line(colocam, run, collection):

@@ -125,31 +125,6 @@ def test_targets_below_a_file_or_in_place_of_a_folder(tmp_path):
     assert names(tmp_path) == ["file", "folder.json"]
 
 
-def test_json_is_readable_by_anyone(tmp_path):
-    value = {"grüße": [1, 2.5, None, True], "x": {"y": "猫"}}
-    write_json(tmp_path / "a.json", value)
-    text = (tmp_path / "a.json").read_text(encoding="utf-8")
-    assert json.loads(text) == value
-    assert "猫" in text
-    assert text.endswith("}\n")
-    for wrong in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="not JSON compliant"):
-            write_json(tmp_path / "a.json", wrong)
-    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == value
-
-
-def test_two_writers_with_one_process_id_do_not_meet(tmp_path):
-    """As in two containers: each has a file of its own, and the last one stays, whole."""
-    target = tmp_path / "file.txt"
-    with atomic_path(target) as first:
-        first.write_text("first, the longer one")
-        with atomic_path(target) as second:
-            assert first != second
-            second.write_text("second")
-    assert target.read_text() == "first, the longer one"
-    assert names(tmp_path) == ["file.txt"]
-
-
 def test_temporary_names_cannot_be_guessed_and_fit_any_name(tmp_path):
     seen = set()
     for _ in range(50):

@@ -118,15 +118,6 @@ def test_links_with_such_names_are_left_alone(tmp_path):
     assert (other / name).is_symlink()
 
 
-def test_who_waits_gets_the_lock(tmp_path, writer, capfd):
-    writer.stdin.close()
-    with locked(tmp_path, wait=True):
-        assert len(hidden(tmp_path)) >= 1
-    writer.wait()
-    assert not [name for name in hidden(tmp_path) if name.endswith(".lock")]
-    capfd.readouterr()
-
-
 def test_a_file_system_without_locks_gives_a_warning(tmp_path, monkeypatch, capsys):
     def flock(*_):
         raise OSError(errno.ENOLCK, "no locks available")

@@ -22,15 +22,6 @@ def fill(target, names=("a.txt", "sub/b.txt"), marker=".mark", text=""):
             write_text(folder / name, name + text)
 
 
-def test_a_folder_appears_whole(tmp_path):
-    target = tmp_path / "new" / "out"
-    with atomic_folder(target, ".mark") as folder:
-        (folder / "a").write_text("x")
-        assert not target.exists()
-    assert names(target) == [".mark", "a"]
-    assert names(target.parent) == ["out"]
-
-
 def test_a_folder_of_ours_is_replaced_and_any_other_left_alone(tmp_path):
     target = tmp_path / "out"
     target.mkdir()

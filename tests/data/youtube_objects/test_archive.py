@@ -18,6 +18,11 @@ def boxes_of(archive, clip):
     return {found.frames[place].name: boxes for place, boxes in archive.truth.frames[clip].items()}
 
 
+def refused(told, *arguments, **options):
+    with pytest.raises(ColocamError, match=told):
+        read_archive(*arguments, **options)
+
+
 def clips_of(archive, split):
     return {clip.name: [frame.name for frame in clip.frames] for clip in archive.clips if clip.split == split}
 
@@ -87,8 +92,7 @@ def own_v1(tmp_path):
 def test_v1_missing_parts(own_v1, broken, told):
     path = own_v1 / "cat" / broken
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(ColocamError, match=told):
-        read_archive(own_v1, version="1.0")
+    refused(told, own_v1, version="1.0")
 
 
 def test_v1_lists_that_contradict_the_folders(own_v1):
@@ -98,11 +102,9 @@ def test_v1_lists_that_contradict_the_folders(own_v1):
     assert "1 videos of the official split without a folder (first: cat/0099)" in notes
     assert "videos left out, which are in neither train.txt nor test.txt" in notes
     (sets / "train.txt").write_text("0001\n0003\n")
-    with pytest.raises(ColocamError, match=r"the video 0003 is in train\.txt and in test\.txt"):
-        read_archive(own_v1, version="1.0")
+    refused(r"the video 0003 is in train\.txt and in test\.txt", own_v1, version="1.0")
     (sets / "train.txt").write_text("first\n")
-    with pytest.raises(ColocamError, match="'first' is no video number"):
-        read_archive(own_v1, version="1.0")
+    refused("'first' is no video number", own_v1, version="1.0")
 
 
 def test_v1_labels_that_cannot_be_used(own_v1):
@@ -122,8 +124,7 @@ def test_v1_labels_that_cannot_be_used(own_v1):
 def test_v1_a_broken_label_is_named(own_v1):
     label = own_v1 / "cat" / "data" / "0003" / "shots" / "001" / "frame0002.jpg_sticks.mat"
     savemat(label, {"coor": np.ones((3, 3))})
-    with pytest.raises(ColocamError, match=rf"{label}, variable coor: boxes must be rows"):
-        read_archive(own_v1, version="1.0")
+    refused(rf"{label}, variable coor: boxes must be rows", own_v1, version="1.0")
 
 
 # version 2.2
@@ -207,8 +208,7 @@ def test_v2_labels_that_fit_nothing(tmp_path):
 def test_v2_missing_files(tmp_path, name):
     root = archives.v2(tmp_path, tags=("cat",))
     next(root.rglob(name)).unlink()
-    with pytest.raises(ColocamError, match=f"cannot read .*{name}: there is no such file"):
-        read_archive(root, version="2.2")
+    refused(f"cannot read .*{name}: there is no such file", root, version="2.2")
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,7 @@ def test_v2_missing_files(tmp_path, name):
 def test_v2_broken_ranges(tmp_path, ranges, told):
     root = archives.v2(tmp_path, tags=("cat",))
     savemat(root / "Ranges" / "ranges_cat.mat", {"ranges": ranges})
-    with pytest.raises(ColocamError, match=rf"ranges_cat\.mat, variable ranges: {told}"):
-        read_archive(root, version="2.2")
+    refused(rf"ranges_cat\.mat, variable ranges: {told}", root, version="2.2")
 
 
 # frames in folders, with split lists
@@ -277,8 +276,7 @@ def test_listed_frames_that_are_missing(converted, tmp_path):
     archive = read_archive(converted, version="2.2", lists=tmp_path / "lists")
     assert count(archive)["test boxes"] == 6 - 2
     assert any(note.startswith("1 listed paths of test left out, which do not exist") for note in archive.notes)
-    with pytest.raises(ColocamError, match="not one of the listed paths lies below"):
-        read_archive(tmp_path, version="2.2", lists=tmp_path / "lists")
+    refused("not one of the listed paths lies below", tmp_path, version="2.2", lists=tmp_path / "lists")
 
 
 @pytest.mark.parametrize(
@@ -295,28 +293,19 @@ def test_listed_frames_that_are_missing(converted, tmp_path):
 def test_broken_lists(converted, tmp_path, name, text, told):
     path = tmp_path / "lists" / "test" / name
     path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(ColocamError, match=told):
-        read_archive(converted, version="2.2", lists=tmp_path / "lists")
+    refused(told, converted, version="2.2", lists=tmp_path / "lists")
 
 
 # what is no archive
 
 
 def test_what_cannot_be_read(v1, v2, tmp_path):
-    with pytest.raises(ColocamError, match=r"version must be one of 1\.0, 2\.2, got 3"):
-        read_archive(v1, version="3")
-    with pytest.raises(ColocamError, match=r"not version 1\.0 .* but the other one: change `version`"):
-        read_archive(v2, version="1.0")
-    with pytest.raises(ColocamError, match=r"not version 2\.2 .* but the other one: change `version`"):
-        read_archive(v1, version="2.2")
-    with pytest.raises(ColocamError, match=r"neither version 2\.2 as distributed .* nor frames with split lists"):
-        read_archive(tmp_path, version="2.2")
-    with pytest.raises(ColocamError, match="there is no such folder"):
-        read_archive(tmp_path / "no", version="2.2")
-    with pytest.raises(ColocamError, match="there is no such folder of split lists"):
-        read_archive(v1, version="1.0", lists=tmp_path / "no")
-    with pytest.raises(ColocamError, match=r"no validation list; expected .*val/image_ids\.txt"):
-        read_archive(v1, version="1.0", lists=tmp_path)
+    refused(r"version must be one of 1\.0, 2\.2, got 3", v1, version="3")
+    refused(r"not version 1\.0 .* but the other one: change `version`", v2, version="1.0")
+    refused(r"not version 2\.2 .* but the other one: change `version`", v1, version="2.2")
+    refused(r"neither version 2\.2 as distributed .* nor frames with split lists", tmp_path, version="2.2")
+    refused("there is no such folder", tmp_path / "no", version="2.2")
+    refused("there is no such folder of split lists", v1, version="1.0", lists=tmp_path / "no")
+    refused(r"no validation list; expected .*val/image_ids\.txt", v1, version="1.0", lists=tmp_path)
     (tmp_path / "Ranges").mkdir()
-    with pytest.raises(ColocamError, match="no frame in any folder of a class"):
-        read_archive(tmp_path, version="2.2")
+    refused("no frame in any folder of a class", tmp_path, version="2.2")
