@@ -61,10 +61,22 @@ class ServedPage:
         """Wait until a frame is shown."""
         self.until(f"document.querySelector('.number').dataset.frame == {frame}")
 
-    def go(self, frame):
-        """Show a frame."""
+    def go(self, frame, *keys):
+        """Show a frame, and press keys there."""
         self.page.evaluate("frame => window.colocam.go(frame)", frame)
         self.until_frame(frame)
+        self.press(*keys)
+
+    def drag(self, start, end):
+        """Drag the mouse from a pixel of the film, 64 × 48 pixels, to another."""
+        area, mouse = self.page.locator(".overlay").bounding_box(), self.page.mouse
+        (x, y), far = (
+            (area["x"] + x * area["width"] / 64, area["y"] + y * area["height"] / 48) for x, y in (start, end)
+        )
+        mouse.move(x, y)
+        mouse.down()
+        mouse.move(*far, steps=3)
+        mouse.up()
 
     def until_box(self, *corners):
         """Wait until the page shows this box."""
@@ -114,7 +126,7 @@ class ServedPage:
         self.page.get_by_role("button", name=name, exact=True).click()
 
     def dialog(self):
-        """The text of the dialog that is open."""
+        """The text of the dialog, once it is open."""
         return self.page.locator("dialog[open]").inner_text()
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -336,20 +337,10 @@ def test_parts_are_equal_to_the_tables_of_localize_whatever_dies(model, make_fil
 @pytest.mark.usefixtures("here")
 def test_two_commands_at_once(model, make_films, tmp_path):
     """Both find the same films waiting, and write the same parts."""
-    films, labels, errors = make_films(tmp_path / "films", 6), tmp_path / "labels", []
-
-    def run():
-        try:
-            label_videos(model, films, labels)
-        except BaseException as error:  # noqa: BLE001
-            errors.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
+    films, labels = make_films(tmp_path / "films", 6), tmp_path / "labels"
+    with ThreadPoolExecutor(2) as pool:
+        for run in [pool.submit(label_videos, model, films, labels) for _ in range(2)]:
+            run.result()
     assert len(parts_of(labels)) == 6
     assert len(listed(labels)) == 6
     label_videos(model, films, tmp_path / "alone")

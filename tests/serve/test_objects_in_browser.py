@@ -12,8 +12,7 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     one.open()
     one.until_box(5, 6, 25, 30)
     assert one.page.locator(".objects").is_hidden()  # one object is as simple as ever
-    one.go(3)
-    one.press("i")
+    one.go(3, "i")
     one.until(f"{SELECTED} === 2")
     one.press_together("ArrowRight", "Shift+ArrowDown")
     second = one.box()
@@ -24,7 +23,6 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     one.go(9)
     assert one.box() is None
     one.press("b", "c")
-    one.page.wait_for_selector("dialog[open] .classes")
     assert "the whole track of object 2" in one.dialog()
     one.press("2")
     objects = one.objects()
@@ -33,14 +31,12 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     # Split the first one; the rest has a number of its own, and is one with the second after "unite".
     one.press("1")
     one.until(f"{SELECTED} === 1")
-    one.go(20)
-    one.press("s")
+    one.go(20, "s")
     one.until(f"{SELECTED} === 3")
     objects = one.objects()
     assert objects[1].main.tolist() == [True] * 20 + [False] * 20
     assert objects[3].main.tolist() == [False] * 20 + [True] * 20
     one.press("u")
-    one.page.wait_for_selector("dialog[open]")
     assert "Unite object 3 with" in one.dialog()
     one.press("2")
     one.until(f"{SELECTED} === 2")
@@ -49,7 +45,6 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     assert objects[2].main.tolist() == [False] * 20 + [True] * 20
     assert objects[2].tag == ["dog"] * 40
     one.press("r")
-    one.page.wait_for_selector("dialog[open]")
     assert "27 boxes" in one.dialog()
     one.click("Remove the track")
     objects = one.objects()
@@ -81,8 +76,7 @@ def test_select_hide_and_accept_what_is_shown(one):
     one.press("t", "q")
     one.until("window.colocam.seen().others.length === 0")
     assert one.page.locator("[aria-keyshortcuts=Q]").get_attribute("aria-pressed") == "true"
-    one.go(1)
-    one.press("b", "a")  # nothing is said of the one that is hidden
+    one.go(1, "b", "a")  # nothing is said of the one that is hidden
     assert one.objects()[1].state.tolist() == [PREDICTED] * 40
     one.press("q", "a")
     objects = one.objects()
@@ -91,12 +85,8 @@ def test_select_hide_and_accept_what_is_shown(one):
     one.press("7")
     one.until(f"{LAST}.includes('There is no object 7')")
     # The mouse selects what it presses, and moves it.
-    area, mouse = one.page.locator(".overlay").bounding_box(), one.page.mouse
     assert one.page.evaluate(SELECTED) == 2
-    mouse.move(area["x"] + 8 * area["width"] / 64, area["y"] + 12 * area["height"] / 48)
-    mouse.down()
-    mouse.move(area["x"] + 9 * area["width"] / 64, area["y"] + 17 * area["height"] / 48, steps=3)
-    mouse.up()
+    one.drag((8, 12), (9, 17))
     one.until(f"{SELECTED} === 1")
     assert one.box() == pytest.approx([7, 11, 27, 35], abs=0.2)
 
@@ -155,5 +145,4 @@ def test_a_new_class_is_added_by_keys_and_used(one):
     assert one.objects()[2].tag[0] == "red fox 1"
     assert "red fox 1" in one.library.classes
     one.press("c")
-    one.page.wait_for_selector("dialog[open] .classes")
     assert "red fox 1" in one.dialog()

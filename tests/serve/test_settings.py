@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 
 import pytest
 
@@ -180,14 +179,9 @@ def test_a_video_that_is_being_localised_is_not_finished_with_old_settings(make_
             if self.tag == "dog":
                 yield from super().stream(frames, images=images)
                 return
-            yield from self.until(stopping)
-
-        def until(self, stopping):
             begun.set()
-            while not any(one.is_set() for one in stopping):
-                time.sleep(0.01)
+            eventually(lambda: any(one.is_set() for one in stopping))
             ended.set()
-            return iter(())
 
     first = make_video(tmp_path / "first.mp4", 4)
     with serving(tmp_path / "page", model=Slow) as server:
