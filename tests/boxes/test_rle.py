@@ -15,7 +15,6 @@ def by_pycocotools(mask):
     return coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"].decode()
 
 
-@settings(deadline=None)
 @given(arrays(bool, array_shapes(min_dims=2, max_dims=2, max_side=40)))
 def test_the_text_is_that_of_pycocotools_and_comes_back(mask):
     text = rle.encode(mask)

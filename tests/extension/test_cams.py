@@ -11,9 +11,8 @@ from torchcam import methods as torchcam
 
 from colocam import evaluate
 from colocam.cams import CAMS, Cam, CamInputs, CamSource, ExternalCam, extract, gradcam, min_max
-from colocam.config import METHODS, load_config
+from colocam.config import load_config
 from colocam.data.augment import whole
-from colocam.losses import LOSSES
 from colocam.models import Classifier
 from colocam.run import open_run
 
@@ -77,7 +76,7 @@ def test_score_cam_is_that_of_torch_cam(classifier):
 
 
 @pytest.mark.usefixtures("registered")
-def test_seeds_evaluation_report_and_export(fit, use, collection, colocam):
+def test_seeds_and_evaluation(fit, collection, colocam):
     folder = fit("cam=score-cam", boxes=collection.truth)
     run = open_run(folder, "cpu")
     clip = run.clips("train")[0]
@@ -88,11 +87,6 @@ def test_seeds_evaluation_report_and_export(fit, use, collection, colocam):
     np.testing.assert_allclose(seeds_from, expected.numpy(), atol=2e-3)
     source = json.loads((folder / "classifier" / "cams.json").read_text(encoding="utf-8"))["source"]
     assert source["function"].endswith("score_cam")
-    done = use(folder)
-    assert list(done.evaluation)[:2] == ["score-cam", "colocam"]
-    assert "Score-CAM" in done.report
-    assert done.labels
-
     outcome = colocam("evaluate", folder, "--boxes", collection.truth, "--cams", "score-cam,earlier,layercam")
     assert outcome.code == 0
     for title in ("Score-CAM", "Earlier LayerCAM", "LayerCAM", "CoLo-CAM"):
@@ -112,29 +106,3 @@ def test_maps_of_another_model(monkeypatch, fit, collection):
     evaluate(run, collection.truth, cams=["layercam", "green"])
     evaluation = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))["methods"]
     assert list(evaluation)[:3] == ["green", "layercam", "colocam"]  # the source of the seeds first
-
-
-EXTENSION = """
-from colocam.cams import CAMS, Cam
-from colocam.config import METHODS, Method
-from colocam.losses import LOSSES, Loss
-
-CAMS["strength"] = Cam("Strength", lambda seen: seen.features[-1].norm(dim=1))
-METHODS["calm"] = Method("Calm", {"losses": {"extra": {"mean": 0.1}}})
-LOSSES["mean"] = Loss("Mean", lambda settings: lambda step: step.maps.mean())
-"""
-
-
-def test_one_file_serves_the_command_line(monkeypatch, tmp_path, collection, frame_cache, tiny_sets, colocam):
-    for registry, name in ((CAMS, "strength"), (METHODS, "calm"), (LOSSES, "mean")):
-        monkeypatch.setitem(registry, name, None)  # the file replaces it, and the test removes it
-    file = tmp_path / "mine.py"
-    file.write_text(EXTENSION, encoding="utf-8")
-    monkeypatch.setenv("COLOCAM_EXTENSIONS", str(file))
-    names = ["--set", "cam=strength", "--set", "methods=[calm]", "--frames", frame_cache]
-    assert colocam("train", collection.manifest, "--out", tmp_path / "run", *tiny_sets, *names).code == 0
-    outcome = colocam("evaluate", tmp_path / "run", "--boxes", collection.truth)
-    assert "Strength" in outcome.out
-    assert "Calm" in outcome.out
-    assert colocam("report", tmp_path / "run").code == 0
-    assert "Calm" in (tmp_path / "run" / "report" / "index.html").read_text(encoding="utf-8")

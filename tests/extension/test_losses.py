@@ -21,19 +21,6 @@ class TotalVariation(nn.Module):
 TERM = Term("variation", 0.5, TotalVariation())
 
 
-def test_by_name_training_evaluation_report_and_export(monkeypatch, fit, use, journal):
-    monkeypatch.setitem(LOSSES, "variation", Loss("Total variation", lambda _: TotalVariation()))
-    run = fit("localizer.losses.extra={variation: 0.5}")
-    for line in journal(run, "colocam"):
-        terms = [line[name] for name in ("seeds", "crf", "size", "coloc", "variation")]
-        assert line["loss"] == pytest.approx(sum(terms), rel=1e-4)
-        assert line["variation"] > 0
-    done = use(run)
-    assert list(done.evaluation)[:2] == ["layercam", "colocam"]
-    assert "variation" in done.report
-    assert done.labels
-
-
 def test_from_python_it_is_the_same_term(monkeypatch, fit, trained, train_into, tmp_path):
     run = fit(terms=[TERM])
     monkeypatch.setitem(LOSSES, "variation", Loss("Total variation", lambda _: TotalVariation()))

@@ -1,26 +1,11 @@
-"""A trained method that nobody at colocam has thought of: many seeds, no CRF, another decoder."""
+"""Names that a method from outside cannot have; test_commands.py trains one."""
 
 import pytest
 
 from colocam.config import METHODS, Method, load_config
 from colocam.errors import ColocamError
-from colocam.inference import Localizer
 
 PLAIN = Method("Seeds only", {"losses": {"crf": 0.0, "size": 0.0, "coloc": 0.0}, "decoder": [8, 8, 8, 8]})
-
-
-def test_training_evaluation_report_and_export(monkeypatch, fit, use, journal):
-    monkeypatch.setitem(METHODS, "plain", PLAIN)
-    run = fit("methods=[plain, fcam]")
-    steps = journal(run, "plain")
-    assert steps
-    assert all(line.keys() >= {"seeds", "loss"} and not line.keys() & {"crf", "size", "coloc"} for line in steps)
-    done = use(run)
-    assert list(done.evaluation)[:3] == ["layercam", "fcam", "plain"]
-    assert "Seeds only" in done.report
-    assert done.labels
-    card = Localizer.load(run).card
-    assert (card.method, card.decoder) == ("plain", (8, 8, 8, 8))
 
 
 @pytest.mark.parametrize("name", ["classifier", "a/b", "..", ""])

@@ -1,6 +1,4 @@
-"""Several objects from a video file to tables, pictures and labels, with a network that sees colour."""
-
-import csv
+"""Several objects from a video file to tables and pictures, with a network that sees colour."""
 
 import numpy as np
 import pytest
@@ -11,10 +9,10 @@ from colocam.errors import ColocamError
 from colocam.inference import localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
-from colocam.labels import FORMATS
 from colocam.labels.labelled_videos import read_videos
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
+from csv_rows import csv_rows
 
 SIZE = (80, 60)
 FRAMES = 12
@@ -88,12 +86,6 @@ def test_every_object_has_a_localization_of_its_own(video, card, smooth):
             assert {one.track for one in objects} == {None}
 
 
-def test_one_object_a_frame_remains_the_default(video, card):
-    found = list(Localizer(colour_network, card)(video))
-    assert [one.frame for one in found] == list(range(FRAMES))
-    assert all(one.margin is not None for one in found)
-
-
 def test_a_threshold_of_ones_own(video, card):
     stored = Localizer(colour_network, card.model_copy(update={"threshold": 0.9}), instances=True, smooth="none")
     given = Localizer(colour_network, card, instances=True, smooth="none", threshold=0.9)
@@ -118,14 +110,12 @@ def test_masks_are_those_of_the_own_blob(video, card):
     assert not (found[0].mask & found[1].mask).any()
 
 
-def test_to_every_label_format(colocam, trained, video, card, tmp_path, monkeypatch):
-    """The command line: a row per object, all of them drawn, and each format takes them."""
+def test_the_command_writes_and_draws_every_object(colocam, trained, video, card, tmp_path, monkeypatch):
     monkeypatch.setattr(localizer, "open_network", lambda *_: (colour_network, card))
     outcome = colocam("localize", trained, video, "-o", tmp_path / "out", "--instances", "--masks")
     assert outcome.code == 0, outcome.err
     table = tmp_path / "out" / "two squares.csv"
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(table)
     assert [(int(row["frame"]), int(row["track"])) for row in rows] == [(t, k) for t in range(FRAMES) for k in (0, 1)]
     assert "margin" not in rows[0]
     drawn = [frame.image.astype(int) for frame in decode(tmp_path / "out" / "two squares.mp4")]
@@ -136,11 +126,3 @@ def test_to_every_label_format(colocam, trained, video, card, tmp_path, monkeypa
     assert np.abs(drawn[6][low] - single[6][low]).mean() > 10
     (read,) = read_videos([table], [])
     assert [len(track.rows) for track in read.tracks] == [FRAMES, FRAMES]
-    for to in FORMATS:
-        images = ["--images"] if FORMATS[to].images else []
-        outcome = colocam("export", table, "--to", to, "-o", tmp_path / to, *images)
-        assert outcome.code == 0, outcome.err
-    gt = (tmp_path / "mot" / "two squares" / "gt" / "gt.txt").read_text(encoding="utf-8").splitlines()
-    assert [tuple(map(int, line.split(",")[:2])) for line in gt] == [(t + 1, k) for t in range(FRAMES) for k in (1, 2)]
-    labels = sorted((tmp_path / "yolo" / "labels").rglob("*.txt"))
-    assert [len(path.read_text(encoding="utf-8").splitlines()) for path in labels] == [2] * FRAMES

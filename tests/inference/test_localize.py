@@ -1,7 +1,5 @@
 """Several videos in one command, parts of videos, pipes: which files appear, and which are left alone."""
 
-import csv
-import io
 import json
 import os
 import re
@@ -29,23 +27,11 @@ from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader
+from csv_rows import csv_rows, numbers_of
 from endless_pass import endless
 from one_pass import one_pass
 
 ONNX = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
-
-
-@pytest.fixture
-def film(tmp_path, make_video, square_video):
-    return make_video(tmp_path / "films" / "film.mp4", square_video("cat", 77, 20, (80, 60))[0])
-
-
-def rows_of(table):
-    return list(csv.DictReader(io.StringIO(table.read_text(encoding="utf-8"))))
-
-
-def numbers_of(table):
-    return [int(row["frame"]) for row in rows_of(table)]
 
 
 def names_in(folder):
@@ -71,9 +57,7 @@ def test_a_folder_gives_all_its_videos_and_keeps_its_own_folders(tmp_path):
 
 
 def test_a_long_look_for_videos_says_so(tmp_path, capsys, monkeypatch):
-    for index in range(300):
-        (tmp_path / str(index % 30)).mkdir(exist_ok=True)
-        (tmp_path / str(index % 30) / f"{index}.{'mp4' if index < 9 else 'txt'}").touch()
+    touch(tmp_path, *(f"{index % 30}/{index}.{'mp4' if index < 9 else 'txt'}" for index in range(300)))
     assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(videos_module, "SECONDS_IN_SILENCE", -1.0)
@@ -164,9 +148,9 @@ def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, squ
     first = localize_file(trained, film, tmp_path / "out")
     second = localize_file(trained, folder, tmp_path / "out")
     assert second.table == tmp_path / "out" / "b.csv"
-    rows = rows_of(second.table)
+    rows = csv_rows(second.table)
     assert [row.pop("picture") for row in rows] == [f"{number}.png" for number in range(12)]
-    assert rows == rows_of(first.table)
+    assert rows == csv_rows(first.table)
     assert len(list(decode(second.video))) == 12
     assert [one.box for one in Localizer.load(trained)(folder)] == [one.box for one in Localizer.load(trained)(film)]
     command = ("localize", trained, folder, "-o", tmp_path / "again")
@@ -183,7 +167,7 @@ def test_a_part_of_a_video(trained, film, tmp_path):
     choice = FrameChoice(start=0.2, end=0.6, every=2)
     annotated, table = localize_file(trained, film, tmp_path / "out", choice=choice)
     assert numbers_of(table) == [5, 7, 9, 11, 13]
-    assert [float(row["pts"]) for row in rows_of(table)] == pytest.approx([0.2, 0.28, 0.36, 0.44, 0.52])
+    assert [float(row["pts"]) for row in csv_rows(table)] == pytest.approx([0.2, 0.28, 0.36, 0.44, 0.52])
     assert [frame.pts for frame in decode(annotated)] == pytest.approx([0, 0.08, 0.16, 0.24, 0.32], abs=1e-4)
     described = json.loads((tmp_path / "out" / "film.video.json").read_text(encoding="utf-8"))
     assert (described["frames"], described["width"], described["height"]) == (20, 80, 60)
@@ -263,12 +247,7 @@ def test_the_last_line_says_how_many_frames_look_empty(
     make_video(film.parent / "owl.mkv", square_video("owl", 3, 6)[0])
     command = ["localize", trained, film.parent, "-o", tmp_path / "out", "--no-video", "--workers", workers]
     plain = colocam(*command).err.splitlines()[-1]
-    rows = [
-        row
-        for table in (tmp_path / "out").glob("*.csv")
-        for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())
-    ]
-    found = sorted(float(row["presence"]) for row in rows)
+    found = sorted(float(row["presence"]) for table in (tmp_path / "out").glob("*.csv") for row in csv_rows(table))
     empty, hint = sum(one < 0.5 for one in found), ": --presence 0.5 hides their boxes"
     assert plain == f"{empty} of 26 frames look empty (presence below 0.5){hint if empty else ''}"
     bound = round((found[9] + found[10]) / 2, 6)
@@ -311,7 +290,7 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
     assert outcome.err.endswith("error: 8 of 11 videos were left out, see the warnings; the others are done\n")
     endings = ("csv", "mp4", "video.json")
     assert names_in(out) == [f"{name}.{ending}" for name in ("days", "film", "slow") for ending in endings]
-    assert [float(row["pts"]) for row in rows_of(out / "days.csv")] == [0, 86_400, 172_800]
+    assert [float(row["pts"]) for row in csv_rows(out / "days.csv")] == [0, 86_400, 172_800]
     assert len(list(decode(out / "slow.mp4"))) == 3
 
 
@@ -361,27 +340,19 @@ def test_options_of_the_command(trained, film, tmp_path, colocam):
 
 @pytest.fixture
 def pipe_in():
-    """``pipe_in(data)`` makes the standard input of this process a pipe that holds ``data``."""
+    """``pipe_in(data)`` makes the standard input of this process a pipe that holds ``data``, at most 64 KiB."""
     kept = os.dup(0)
-    writers = []
 
     def connect(data):
         reading, writing = os.pipe()
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(data)
         os.dup2(reading, 0)
         os.close(reading)
-
-        def write():
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(data)
-
-        writers.append(threading.Thread(target=write))
-        writers[-1].start()
 
     yield connect
     os.dup2(kept, 0)
     os.close(kept)
-    for writer in writers:
-        writer.join()
 
 
 def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, colocam, pipe_in):
@@ -391,7 +362,7 @@ def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, c
     assert outcome.code == 0, outcome.err
     assert "localizing the standard input: " in outcome.err
     table = tmp_path / "out" / "stdin.csv"
-    assert [float(row["pts"]) for row in rows_of(table)] == pytest.approx([frame.pts for frame in decode(film)])
+    assert [float(row["pts"]) for row in csv_rows(table)] == pytest.approx([frame.pts for frame in decode(film)])
     assert json.loads((tmp_path / "out" / "stdin.video.json").read_text(encoding="utf-8"))["frames"] == 9
     assert len(list(decode(tmp_path / "out" / "stdin.mp4"))) == 9
     pipe_in(b"nothing of that kind" * 99)
@@ -511,7 +482,7 @@ def test_several_workers_count_the_frames_that_passed_the_network(onnx_file, fil
     shutil.copy(film, tmp_path / "other.mp4")
     words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", 2]
     done = colocam("localize", *words)
-    frames = sum(len(rows_of(table)) for table in (tmp_path / "out").glob("*.csv"))
+    frames = sum(len(csv_rows(table)) for table in (tmp_path / "out").glob("*.csv"))
     counts = re.findall(r"localizing in 2 videos: (\d+) frames", done.err)
     assert done.code == 0
     assert int(counts[-1]) == frames > 0

@@ -29,15 +29,9 @@ def test_a_type_checker_refuses_a_wrong_keyword(tmp_path):
     """Of colocam it reads two files, which takes seconds; all names of others are Any."""
     (tmp_path / "calls.py").write_text(CALLS, encoding="utf-8")
     files = [module.__file__, options.__file__, str(tmp_path / "calls.py")]
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--follow-imports=skip",
-        "--ignore-missing-imports",
-        "--cache-dir=/dev/null",
-    ]
-    said = subprocess.run([*command, *files], capture_output=True, text=True, check=False, cwd=tmp_path).stdout
+    alone = ["--follow-imports=skip", "--ignore-missing-imports", "--cache-dir=/dev/null"]
+    command = [sys.executable, "-m", "mypy", *alone, *files]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path).stdout
     found = [line.split(":")[1:] for line in said.splitlines() if Path(line.split(":")[0]).name == "calls.py"]
     errors = [(int(number), message) for number, kind, *message in found if kind == " error"]
     assert [number for number, _ in errors] == [5, 6, 7], said

@@ -77,12 +77,6 @@ def test_masks_reach_the_table_and_the_labels(film, tmp_path, box_segmenter_file
     assert read_table(again / "film.csv").refined == rows.refined
 
 
-def test_a_plain_table_has_no_column_for_segmenters(film, tmp_path):
-    table = localize_file(STORED / "run", film, tmp_path, annotate=False).table
-    assert b"refined" not in table.read_bytes()
-    assert set(read_table(table).refined) == {""}
-
-
 @pytest.mark.parametrize("smooth", ["online", "none"])
 def test_modes_that_a_segmenter_does_not_fit(box_segmenter_files, smooth):
     with pytest.raises(ColocamError, match=f"chooses masks by the shot: it needs smooth offline, got {smooth}"):

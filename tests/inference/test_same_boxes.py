@@ -1,6 +1,6 @@
 """The same video gives the same boxes: to the last byte for any batch, within rounding for any engine."""
 
-import csv
+import json
 from pathlib import Path
 
 import cv2
@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from colocam.boxes.iou import iou
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.maps.postprocess import with_color_mean
 from colocam.models import foreground
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
+from csv_rows import csv_rows
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}
@@ -43,22 +45,30 @@ def test_the_localisation_table_does_not_depend_on_the_batch(film, tmp_path, eng
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 def test_engines_agree(film, tmp_path, smooth):
-    tables = []
+    tables, described = [], []
     for engine, model in MODELS.items():
-        table = localize_file(model, film, tmp_path / engine, annotate=False, smooth=smooth).table
-        with table.open(encoding="utf-8", newline="") as file:
-            tables.append(list(csv.DictReader(file)))
+        table = localize_file(model, film, tmp_path / engine, annotate=False, smooth=smooth, masks=True).table
+        described.append(json.loads(table.with_suffix(".video.json").read_text(encoding="utf-8")))
+        tables.append(csv_rows(table))
+    assert described[0].pop("made") != described[1].pop("made")  # of another model, so the command would do it again
+    assert all(one.pop("results").keys() == {"film.csv"} for one in described)  # the bytes differ
+    assert described[0] == described[1]
     for one, two in zip(*tables, strict=True):
         assert (one["frame"], one["class"], one.get("track")) == (two["frame"], two["class"], two.get("track"))
-        a, b = ([float(row[name] or "nan") for name in ("x1", "y1", "x2", "y2")] for row in (one, two))
+        for name in ("probability", "presence"):
+            assert float(one[name]) == pytest.approx(float(two[name]), abs=1e-3)
+        assert (one["mask"] == "") == (two["mask"] == "")
+        a, b = (np.array([float(row[name] or "nan") for name in ("x1", "y1", "x2", "y2")]) for row in (one, two))
         assert np.isnan(a[0]) == np.isnan(b[0])
-        assert np.isnan(a[0]) or iou(a, b) > 0.98 or np.abs(np.subtract(a, b)).max() <= 64 / 32  # a pixel of the map
+        assert np.isnan(a[0]) or iou(a, b) > 0.98 or np.abs(a - b).max() <= 64 / 32  # a pixel of the map
 
 
-def iou(a, b):
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    common = max(width, 0) * max(height, 0)
-    return common / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - common)
+def trained_model(film):
+    """The model, and the frames (B, 3, S, S) of a film at its size."""
+    model = load_model(MODELS["torch"])
+    size = model.card.size, model.card.size
+    images = np.stack([cv2.resize(one.image, size, interpolation=cv2.INTER_AREA) for one in decode(film)])
+    return model, torch.from_numpy(images).permute(0, 3, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -68,11 +78,8 @@ def test_colours_are_shared_within_a_window_of_a_shot(film, engine, smooth):
     """Against the network, built by hand and run on all frames at once, and windows counted by hand."""
     found = Localizer.load(MODELS[engine], smooth=smooth, focus=False, batch=5)(film)
     heat = np.stack([one.heatmap for one in found])
-    model = load_model(MODELS["torch"])
-    size = model.card.size
-    images = np.stack([cv2.resize(one.image, (size, size), interpolation=cv2.INTER_AREA) for one in decode(film)])
-    frames = torch.from_numpy(images).permute(0, 3, 1, 2)
-    lengths = torch.tensor(WINDOWS if smooth == "offline" else [1] * len(images))
+    model, frames = trained_model(film)
+    lengths = torch.tensor(WINDOWS if smooth == "offline" else [1] * len(frames))
     ids = torch.arange(len(lengths)).repeat_interleave(lengths)
     with torch.inference_mode():
         want = with_color_mean(frames, foreground(model.net(frames).map_logits), ids).numpy()
@@ -83,11 +90,9 @@ def test_colours_are_shared_within_a_window_of_a_shot(film, engine, smooth):
 def test_the_class_that_focus_uses_is_that_of_the_window(film, engine):
     """Maps with focus on the class found in each window are those with that class given."""
     found = list(Localizer.load(MODELS[engine])(film))
-    model = load_model(MODELS["torch"])
-    size = model.card.size
-    images = np.stack([cv2.resize(one.image, (size, size), interpolation=cv2.INTER_AREA) for one in decode(film)])
+    model, frames = trained_model(film)
     with torch.inference_mode():
-        logits = model.net(torch.from_numpy(images).permute(0, 3, 1, 2)).class_logits
+        logits = model.net(frames).class_logits
     by_tag = {tag: list(Localizer.load(MODELS[engine], tag=tag)(film)) for tag in model.card.tags}
     start = 0
     for length in WINDOWS:

@@ -6,7 +6,6 @@ less closely, and single ones may have another box. The film has 24 frames in on
 one batch of version 0.1.0.
 """
 
-import csv
 import platform
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 from colocam.inference.localize import localize_file
+from csv_rows import csv_rows
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 EXACT = ("frame", "pts", "class", "track")
@@ -22,16 +22,11 @@ SAME_COLORS = platform.machine() in {"x86_64", "AMD64"}
 PIXELS = ("x1", "y1", "x2", "y2")
 
 
-def read(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 @pytest.mark.parametrize("model", ["run", "model.onnx"])
 def test_the_stored_tables_come_out_again(tmp_path, model, smooth):
-    found = read(localize_file(STORED / model, STORED / "film.mp4", tmp_path, annotate=False, smooth=smooth).table)
-    want = read(STORED / f"{smooth}.csv")
+    found = csv_rows(localize_file(STORED / model, STORED / "film.mp4", tmp_path, annotate=False, smooth=smooth).table)
+    want = csv_rows(STORED / f"{smooth}.csv")
     assert len(found) == len(want) == 24
     assert all(one.keys() == two.keys() for one, two in zip(found, want, strict=True))
     far, near = (0.01, 1e-4) if SAME_COLORS else (0.5, 0.02)

@@ -12,23 +12,24 @@ from colocam.labels.table import COLUMNS, LocalizationTable, read_table
 from colocam.types import Box, Localization
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
-BOX = Box(10, 8, 40, 30)
-NASTY = ["кошка", 'a "quoted", tag', "two\nlines", "=1+1", "", "猫"]
+NASTY = ["кошка", 'a "quoted", tag', "two\nlines", "=1+1", "", "猫", "caf\udce9"]
 
 
-def localization(frame=0, pts=0.0, tag="cat", box=BOX, heat=0.0):
-    heatmap = np.full((7, 7), heat, np.float32)
-    return Localization(frame, pts, tag, 0.1 + 0.2, box, 0.0 if box is None else 1 / 3, heatmap)
-
-
-def rows(count=5):
-    box = Box(1 / 3, 2.5, 100.25, 77.125)
-    return [localization(i, i / 29.97 + 0.04, NASTY[i % len(NASTY)], None if i % 3 == 1 else box) for i in range(count)]
+def rows():
+    boxes = Box(1 / 3, 2.5, 100.25, 77.125), None, Box(*np.float32([1, 2, 3.5, 4]))
+    given = [(np.int64(i), i / 29.97 + 0.04, NASTY[i % len(NASTY)], boxes[i % 3]) for i in range(20)]
+    return [
+        Localization(frame, pts, tag, 0.1 + 0.2, box, np.float32(0 if box is None else 0.25), np.zeros((7, 7)))
+        for frame, pts, tag, box in given
+    ]
 
 
 def expected(localizations):
+    """A half of a surrogate pair, which no file holds, is written as its escape."""
+    tags = [one.tag.replace("\udce9", "\\udce9") for one in localizations]
     return [
-        (one.frame, one.pts, one.tag, one.probability, *(one.box or (None,) * 4), one.score) for one in localizations
+        (one.frame, one.pts, tag, one.probability, *(one.box or (None,) * 4), one.score)
+        for one, tag in zip(localizations, tags, strict=True)
     ]
 
 
@@ -48,37 +49,12 @@ def read(path):
 def test_tables_give_back_exactly_what_was_written(tmp_path, suffix):
     path = tmp_path / "новая папка" / f"boxes{suffix}"
     with LocalizationTable(path) as table:
-        for one in rows(20):
+        for one in rows():
             table.write(one)
     if suffix == ".CSV":
         path = path.rename(path.with_suffix(".csv"))
-    assert read(path) == expected(rows(20))
+    assert read(path) == expected(rows())
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_an_empty_video_gives_an_empty_table(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    with LocalizationTable(path):
-        pass
-    assert read(path) == []
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_numpy_numbers_and_broken_names_are_written(tmp_path, suffix):
-    path = tmp_path / f"boxes{suffix}"
-    one = Localization(
-        np.int64(3),
-        np.float64(0.5),
-        "caf\udce9",
-        np.float32(0.5),
-        Box(*np.float32([1, 2, 3, 4])),
-        np.float32(0.25),
-        np.zeros((1, 1), np.float32),
-    )
-    with LocalizationTable(path) as table:
-        table.write(one)
-    assert read(path) == [(3, 0.5, "caf\\udce9", 0.5, 1.0, 2.0, 3.0, 4.0, 0.25)]
 
 
 @pytest.mark.parametrize("name", ["boxes.xlsx", "boxes", "boxes.csv.gz"])
@@ -101,13 +77,3 @@ def test_tables_of_version_0_1_0_are_read_and_written_byte_for_byte(tmp_path, na
     with LocalizationTable(tmp_path / "again.csv", header[len(COLUMNS) :]) as table:
         table.write_rows(read_table(saved))
     assert (tmp_path / "again.csv").read_bytes() == stored.read_bytes()
-
-
-def test_rows_come_in_the_order_of_frames(tmp_path):
-    path = tmp_path / "boxes.csv"
-    path.write_text("x1,y1,x2,y2,frame\n1,2,3,4,7\n,,,,2\n5,6,7,8,7\n", encoding="utf-8")
-    rows = read_table(path)
-    assert rows.frame.tolist() == [2, 7, 7]
-    np.testing.assert_array_equal(rows.box, [[np.nan] * 4, [1, 2, 3, 4], [5, 6, 7, 8]])
-    assert rows.track.tolist() == [-1] * 3
-    assert np.isnan(rows.pts).all()

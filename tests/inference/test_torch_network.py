@@ -1,9 +1,8 @@
 """The network as it is run after training: folded, in batches, on either device, it says what it said before."""
 
 import copy
-import random
-import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +17,10 @@ from colocam.inference.network import OutputShape, PostProcessing
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.remote import RemoteNetwork, ServedWorker
 from colocam.inference.torch_network import TorchNetwork, rows_of
+from colocam.maps.foreground import array_foreground_of
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.localizer_net import crop_boxes
+from one_buffer import OneBuffer
 from one_pass import ids_of, one_pass
 
 CPU = torch.device("cpu")
@@ -126,7 +128,6 @@ def test_answers_are_those_of_the_trained_network(network, size, crop_head, imag
 
 def test_nobody_elses_threads_change(small):
     """Networks side by side share torch's threads; what others have, in this thread and in new ones, stays."""
-    torch_network._side_by_side.cache_clear()
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
@@ -135,46 +136,15 @@ def test_nobody_elses_threads_change(small):
         assert torch.get_num_threads() == 3
         with ThreadPoolExecutor(1) as new:
             assert new.submit(torch.get_num_threads).result() == 3
-        assert torch_network._side_by_side().submit(torch.get_num_threads).result() == 2
     finally:
         torch.set_num_threads(before)
-        torch_network._side_by_side().shutdown()
-        torch_network._side_by_side.cache_clear()
-
-
-class OneBuffer:
-    """Stands in for a recorded pass: inputs and outputs at fixed addresses, and a device that takes its time."""
-
-    def __init__(self, compute, rows, device):  # noqa: ARG002 - as Recorded
-        self.compute = compute
-        self.inputs = {
-            "frames": torch.zeros(rows, 3, SIDE, SIDE, dtype=torch.uint8),
-            "ids": torch.zeros(rows, 2, dtype=torch.int64),
-        }
-        self.outputs = [part.clone() for part in compute(self.inputs)]
-
-    def __call__(self, tensors):
-        for name, buffer in self.inputs.items():
-            buffer.copy_(tensors[name])
-        time.sleep(random.random() / 100)
-        for output, part in zip(self.outputs, self.compute(self.inputs), strict=True):
-            output.copy_(part)
-        time.sleep(random.random() / 100)
-        return self.outputs
-
-
-class Reached:
-    """Stands in for an event of the GPU."""
-
-    def synchronize(self):
-        pass
 
 
 @pytest.fixture
 def recorded(small, monkeypatch):
     """A network that works as on a GPU: one recorded pass, whose buffers all threads share."""
     monkeypatch.setattr(torch_network, "Recorded", OneBuffer)
-    monkeypatch.setattr(torch_network, "mark_end", lambda _: Reached())
+    monkeypatch.setattr(torch_network, "mark_end", lambda _: SimpleNamespace(synchronize=lambda: None))
     return as_on_a_gpu(TorchNetwork(copy.deepcopy(small), CPU, size=SIDE))
 
 
@@ -187,21 +157,6 @@ def patches(rng, rows):
     """Images (rows, S, S, 3) of 4 × 4 colours each: their outputs differ far more than rounding does."""
     colours = rng.integers(0, 256, (rows, 4, 4, 3), np.uint8)
     return colours.repeat(SIDE // 4, 1).repeat(SIDE // 4, 2)
-
-
-def alone(small, images):
-    """Logits and maps of images by a network that nobody else uses."""
-    with torch.no_grad():
-        logits, maps, *_ = TorchNetwork(copy.deepcopy(small), CPU, size=SIDE).eager(
-            torch.from_numpy(images).permute(0, 3, 1, 2), torch.from_numpy(ids_of(images))
-        )
-    return logits.numpy(), maps.numpy()
-
-
-def highest(maps):
-    """The mean of the highest hundredth of the pixels of each map, in 8 bits, by sorting them."""
-    levels = np.sort((255 * maps).astype(np.uint8).reshape(len(maps), -1))
-    return (levels[:, -(levels.shape[1] // 100) :].mean(1) / 255).astype(np.float32)
 
 
 @pytest.mark.parametrize("rows", [GROUP, 2 * GROUP])
@@ -226,10 +181,11 @@ def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recor
     with ThreadPoolExecutor(8) as pool:
         videos = list(pool.map(drive, range(8)))
     for images, logits, maps, sure in (one for video in videos for one in video):
-        expected = alone(small, images)
-        np.testing.assert_allclose(logits, expected[0], rtol=1e-3, atol=1e-4)
-        np.testing.assert_allclose(maps, expected[1], rtol=0, atol=1e-4)
-        np.testing.assert_array_equal(sure, highest(maps))
+        with torch.no_grad():
+            expected = small(torch.from_numpy(images).permute(0, 3, 1, 2))
+        np.testing.assert_allclose(logits, expected.class_logits, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(maps, foreground(expected.map_logits), rtol=0, atol=1e-4)
+        np.testing.assert_array_equal(sure, array_foreground_of(maps))
 
 
 @pytest.mark.usefixtures("recorded")
@@ -251,22 +207,16 @@ def test_crops_are_read_by_the_thread_that_owns_the_network(network):
 
 
 def test_classes_of_crops_are_those_of_the_crop_head_however_many_they_are(network):
-    """Against crops cut by hand, classified by the network as it was trained."""
+    """Against crops that the network as it was trained classifies one by one."""
     net = network(crop_head=True)
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (20, SIDE, SIDE, 3), np.uint8)
     boxes = np.tile(np.array([0.25, 0.25, 0.75, 0.75], np.float32), (20, 1))  # 1.2 times as large: 0.2 to 0.8
-    boxes[1::2] = 0, 0, 1, 1
-    cut = []
-    for i, image in enumerate(images):
-        begin, side = (0.0, 1.0) if i % 2 else (0.2, 0.6)
-        at = torch.from_numpy(2 * (begin + side * (np.arange(2 * SIDE) + 0.5) / (2 * SIDE)) - 1).float()
-        grid = torch.stack(torch.meshgrid(at, at, indexing="xy"), -1)[None]
-        whole = torch.from_numpy(image).permute(2, 0, 1)[None].float()
-        sampled = nn.functional.grid_sample(whole, grid, padding_mode="border", align_corners=False)
-        cut.append(nn.functional.avg_pool2d(sampled, 2))
+    boxes[1::2] = 0, 0, 1, 1  # larger than the frame: the frame
+    larger = torch.tensor([[0.0, 0, 1, 1] if i % 2 else [0.2, 0.2, 0.8, 0.8] for i in range(20)])
     with torch.no_grad():
-        features = [net.classifier.encoder(one)[-1].mean((2, 3)) for one in cut]
+        cut = crop_boxes(torch.from_numpy(images).permute(0, 3, 1, 2).float(), larger, SIDE)
+        features = [net.classifier.encoder(one[None])[-1].mean((2, 3)) for one in cut]
         expected = torch.cat([net.crop_head(one / one.norm()) for one in features]).numpy()
     passes = Passes(TorchNetwork(copy.deepcopy(net), CPU, size=SIDE), OutputShape(3, SIDE, SIDE))
     assert passes.reads_crops

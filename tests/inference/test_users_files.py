@@ -1,7 +1,5 @@
 """A user's files are theirs: ``localize`` replaces only what it wrote itself, and takes no result for a film."""
 
-import csv
-import io
 import os
 import shutil
 import sys
@@ -14,21 +12,13 @@ from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file, localize_videos
 from colocam.inference.videos import find_jobs
 from colocam.video.fence import FencedReader, decode
+from csv_rows import numbers_of
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 
 
-@pytest.fixture
-def film(tmp_path, make_video, square_video):
-    return make_video(tmp_path / "films" / "film.mp4", square_video("cat", 77, 20, (80, 60))[0])
-
-
 def contents_of(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def indices_of(table):
-    return [int(row["frame"]) for row in csv.DictReader(io.StringIO(table.read_text(encoding="utf-8")))]
 
 
 def test_another_film_of_the_user_is_not_replaced(trained, film, colocam):
@@ -73,7 +63,7 @@ def test_an_edited_table_is_replaced_only_if_told(trained, film, tmp_path, coloc
     table = tmp_path / "out" / "film.csv"
     assert colocam(*command).code == 0
     assert colocam(*command, "--every", "2").code == 0  # not edited: replaced
-    assert indices_of(table) == list(range(0, 20, 2))
+    assert numbers_of(table) == list(range(0, 20, 2))
     table.write_text("corrected by hand", encoding="utf-8")
     outcome = colocam(*command)
     assert f"{table} exists and was changed since: choose another output folder, or --overwrite" in outcome.error
@@ -81,7 +71,7 @@ def test_an_edited_table_is_replaced_only_if_told(trained, film, tmp_path, coloc
     with pytest.raises(ColocamError, match="was changed since"):
         localize_file(trained, film, tmp_path / "out", annotate=False)
     assert colocam(*command, "--overwrite").code == 0
-    assert indices_of(table) == list(range(20))
+    assert numbers_of(table) == list(range(20))
 
 
 def test_links_in_the_place_of_results(trained, film, tmp_path, colocam):
@@ -145,7 +135,7 @@ def test_a_command_stopped_between_two_files_can_be_repeated(trained, film, tmp_
         assert colocam(*command).error == "error: stopped"
     assert len(calls) == moment + 1
     assert colocam(*command).err.count("wrote ") == 1
-    assert indices_of(out / "film.csv") == list(range(0, 20, 2))
+    assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
     assert len(list(decode(out / "film.mp4"))) == 10
     assert not list(out.glob(".*"))
 

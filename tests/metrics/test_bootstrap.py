@@ -40,15 +40,6 @@ def test_same_distribution_as_drawing_videos_one_by_one():
         assert np.allclose(np.quantile(a, [0.025, 0.5, 0.975]), np.quantile(b, [0.025, 0.5, 0.975]), atol=0.02)
 
 
-def test_spread_comes_from_videos_not_from_frames():
-    """Two videos, one all right and one all wrong: a mean of 0, ½ or 1, however many frames there are."""
-    frames = frames_of([0] * 1000, [0] * 500 + [1] * 500, ("cat",))
-    average, overall = resampled_means(np.arange(1000) < 500, frames, samples=2000)
-    assert set(np.unique(average)) == {0, 0.5, 1}
-    assert np.bincount((2 * average).astype(int)) / 2000 == pytest.approx([0.25, 0.5, 0.25], abs=0.05)
-    assert np.array_equal(average, overall)
-
-
 def test_videos_of_one_name_in_two_classes_are_two_videos():
     values = np.array([1.0, 0.0, 0.0, 1.0])
     same = resampled_means(values, frames_of([0, 0, 1, 1], ["a", "b", "a", "b"]))[0]

@@ -7,17 +7,12 @@ from hypothesis import strategies as st
 from colocam.boxes import instance_boxes
 from colocam.evaluation.metrics import instance_scores, instances_of_maps
 from colocam.evaluation.metrics.object_scores import InstanceScores, matches
+from counting import inclusive_iou
 
 corners = st.tuples(*[st.integers(0, 12)] * 4).map(
     lambda c: (min(c[0], c[2]), min(c[1], c[3]), max(c[0], c[2]) + 1, max(c[1], c[3]) + 1)
 )
 frame = st.tuples(st.lists(corners, max_size=3), st.lists(corners, min_size=1, max_size=3))
-
-
-def counted_iou(a, b):
-    """Pixels of boxes whose corners belong to them."""
-    first, second = ({(x, y) for x in range(c[0], c[2] + 1) for y in range(c[1], c[3] + 1)} for c in (a, b))
-    return len(first & second) / len(first | second)
 
 
 def by_hand(predicted, true, least):
@@ -28,7 +23,7 @@ def by_hand(predicted, true, least):
         pairs = [
             1
             for box, other in zip(predicted, order, strict=True)
-            if other is not None and counted_iou(box, true[other]) >= least
+            if other is not None and inclusive_iou(box, true[other]) >= least
         ]
         best = max(best, len(pairs))
     return best

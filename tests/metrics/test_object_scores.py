@@ -5,8 +5,6 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
@@ -14,7 +12,6 @@ from colocam.evaluation.metrics.object_scores import (
     average_precision_50,
     detection_scores,
     presence_scores,
-    roc_auc,
     track_scores,
 )
 from counting import inclusive_iou
@@ -100,16 +97,6 @@ def test_recall_and_precision_count_every_frame_or_those_with_several():
     assert (empty.ap50, empty.recall, empty.precision) == (None, None, 0)
     silent = detection_scores([np.zeros((0, 4))], [np.zeros(0)], true[:1])
     assert (silent.ap50, silent.recall, silent.precision) == (0, 0, None)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_size=30))
-def test_the_area_under_the_curve_is_the_share_of_ordered_pairs(rows):
-    there, empty = ([score for score, is_there in rows if is_there is kind] for kind in (True, False))
-    if there and empty:
-        ordered = [1.0 if a > b else 0.5 if a == b else 0.0 for a in there for b in empty]
-        scores, present = np.array([row[0] / 5 for row in rows]), np.array([row[1] for row in rows])
-        assert roc_auc(scores, present) == pytest.approx(sum(ordered) / len(ordered))
 
 
 def test_false_boxes_at_the_threshold_that_keeps_the_right_ones():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.boxes.iou import iou
-from colocam.segment.refine import AGREEMENT, FADE, JUMP, QUALITY, best_path, extents, mask_scores, soft_iou, targets
+from colocam.segment.refine import AGREEMENT, FADE, JUMP, QUALITY, best_path, mask_scores, soft_iou, targets
 
 
 def random_masks(seed, shape):
@@ -41,18 +41,6 @@ def test_scores_prefer_masks_that_fit_are_trusted_and_agree_with_others():
     fit = [0.5 * 0.5**QUALITY, 0.5, 0.5 * 0.5**QUALITY, 0]
     expected = np.where(overlaps[0] > 0, (fit + AGREEMENT * agreement) / (1 + AGREEMENT), 0)
     assert mask_scores(overlaps, quality, boxes)[0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
-def test_extents_enclose_every_pixel(kind):
-    masks = random_masks(2, (4, 3, 9, 8)) & random_masks(3, (4, 3, 9, 8)) & random_masks(4, (4, 3, 9, 8))
-    masks[1, 2] = False
-    found = extents(kind(masks))
-    for index in np.ndindex(4, 3):
-        rows, columns = np.nonzero(masks[index])
-        some = len(rows) > 0
-        expected = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1] if some else [0, 0, 0, 0]
-        assert found[index].tolist() == expected
 
 
 def value(path, scores, boxes, before):

@@ -2,7 +2,6 @@
 
 import copy
 import re
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,6 +15,7 @@ from colocam.errors import ColocamError
 from colocam.segment import load_segmenter, sam
 from colocam.segment.sam import MobileSam, MobileSamNet, open_mobile_sam, renamed
 from colocam.segment.segmenter import MEAN, STD, Prompts
+from one_buffer import OneBuffer
 
 SIDE = 128
 
@@ -132,22 +132,6 @@ def test_a_frame_gives_the_same_bytes_in_any_batch():
         alone = segmenter.masks(segmenter.embed(images[one]), Prompts(asked.points[one], asked.labels[one]))
         assert torch.equal(alone.logits[0], together.logits[at])
         assert torch.equal(alone.quality[0], together.quality[at])
-
-
-class OneBuffer:
-    """Stands in for a recorded pass: its outputs have fixed addresses, and a device that takes its time fills them."""
-
-    def __init__(self, compute, rows, device):  # noqa: ARG002 - as Recorded
-        self._compute, self._outputs = compute, None
-
-    def __call__(self, tensors):
-        outputs = self._compute(tensors)
-        if self._outputs is None:
-            self._outputs = [part.clone() for part in outputs]
-        time.sleep(0.01)
-        for buffer, part in zip(self._outputs, outputs, strict=True):
-            buffer.copy_(part)
-        return self._outputs
 
 
 def test_threads_and_passes_that_share_a_recording_get_their_own_masks(monkeypatch):

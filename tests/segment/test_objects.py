@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from colocam.boxes.iou import iou
-from colocam.segment.objects import CHUNK, POINTS, find_objects, suppress
+from colocam.segment.objects import CHUNK, POINTS, distinct, find_objects, suppress
 from colocam.segment.segmenter import Masks
 
 GREY = (90, 90, 90)
@@ -128,6 +128,14 @@ def masks_of(boxes, side=40):
         mask[y1:y2, x1:x2] = True
     flat = masks.reshape(len(masks), -1).astype(float)
     return flat @ flat.T
+
+
+def test_equal_masks_are_one_with_as_many_votes():
+    boxes = [(0, 0, 10, 10), (20, 20, 30, 30), (0, 0, 10, 11), (0, 0, 11, 10), (0, 0, 20, 20)]
+    found = distinct(masks_of(boxes), np.array([0.6, 0.5, 0.9, 0.7, 0.8]))
+    assert dict(zip(found.kept.tolist(), found.votes.tolist(), strict=True)) == {2: 3.0, 4: 1.0, 1: 1.0}
+    assert found.quality.tolist() == [0.9, 0.8, 0.5]
+    np.testing.assert_array_equal(np.diagonal(found.common), [110, 400, 100])
 
 
 def test_parts_and_faint_masks_are_suppressed_but_never_the_best():

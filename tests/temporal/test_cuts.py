@@ -5,7 +5,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
@@ -109,7 +109,6 @@ def test_cuts_of_real_films(film, cuts):
         assert np.flatnonzero(find_cuts(histograms, ahead)).tolist() == cuts
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=60),
     st.integers(0, 4),
@@ -141,7 +140,6 @@ def by_hand(cuts):
     return starts
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=6), st.lists(st.integers(1, 50), min_size=1, max_size=8))
 def test_windows_are_those_counted_by_hand_whatever_the_batches(shots, batches):
     cuts = np.zeros(sum(shots), bool)

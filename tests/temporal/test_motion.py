@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from colocam.temporal.cuts import WINDOW
-from colocam.temporal.motion import EVERY, SIDE, WeighByPast, WeighWindows, residual_motion, weigh
+from colocam.temporal.motion import EVERY, SIDE, Moved, WeighByPast, WeighWindows, residual_motion, weigh
 
 WIDE = 224
 """Side of the pictures that the grey frames are made of, and of the maps."""
@@ -143,6 +143,25 @@ def test_maps_stay_where_the_rest_moves_and_the_heat_does_not():
     inverted[:, LAMP, LAMP] = 200
     inverted = np.where(levels == 180, 5, inverted).astype(np.uint8)
     np.testing.assert_array_equal(WeighWindows().push(inverted, greys, no_cuts(12), serial), inverted)
+
+
+@pytest.mark.parametrize("steps", [-2, -1, 0, 1, 3])
+def test_the_residual_moves_along_the_flow(steps):
+    residual = np.zeros((SIDE, SIDE), np.float32)
+    residual[20:30, 25:33] = np.random.default_rng(0).uniform(1, 2, (10, 8))
+    flow = np.broadcast_to(np.float32([2, -3]), (SIDE, SIDE, 2))
+    moved = Moved(flow, residual, 1.0).after(steps)
+    np.testing.assert_allclose(moved, np.roll(residual, (-3 * steps, 2 * steps), axis=(0, 1)))
+
+
+def test_a_frame_between_has_the_motion_of_its_neighbour():
+    greys, levels = scene(3, camera=(0.0, 0.0), speed=6)
+    weighed = WeighWindows().push(levels, greys, no_cuts(3), serial)
+    moved = residual_motion(greys[1], greys[2])
+    for at in range(3):
+        np.testing.assert_array_equal(weighed[at], weigh(levels[at], moved.after(at - 1)))
+    last = WeighWindows().push(levels[:2], greys[:2], no_cuts(2), serial)  # flow of the last frame, to the one before
+    np.testing.assert_array_equal(last[0], weigh(levels[0], residual_motion(greys[1], greys[0]).after(1)))
 
 
 def shots_of(count):

@@ -2,7 +2,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -20,7 +20,6 @@ from colocam.temporal.presence import (
 )
 
 PLAIN = Calibration(1.0, 0.0)
-RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # however busy the machine is
 triples = st.lists(st.tuples(st.floats(-6, 6), st.floats(-6, 6), st.floats(-6, 6)), min_size=1, max_size=6)
 
 
@@ -43,7 +42,7 @@ def presences(model, peaks, cuts=None):
     return found + model.finish()
 
 
-@settings(RELAXED, max_examples=40)
+@settings(max_examples=40)
 @given(peaks=triples, lag=st.integers(0, 7), tag=st.integers(0, 2), slope=st.floats(0.1, 3), offset=st.floats(-3, 3))
 def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag, slope, offset):
     """Over the frames that are known ``lag`` frames later."""
@@ -54,7 +53,7 @@ def test_presence_is_the_sum_over_all_sequences_of_states(peaks, lag, tag, slope
         assert p == pytest.approx(enumerated(known, frame), abs=1e-9)
 
 
-@settings(RELAXED, max_examples=30)
+@settings(max_examples=30)
 @given(one=triples, two=triples, lag=st.integers(0, 5))
 def test_shots_are_independent(one, two, lag):
     cuts = [False] * len(one) + [True] + [False] * (len(two) - 1)
@@ -78,7 +77,7 @@ def test_without_a_tag_the_class_with_the_highest_peaks_of_the_shot_is_followed(
     assert after_a_cut[1] == presences(Presence(PLAIN, 0, 1), [(0.0, 1.0)])[0]
 
 
-@settings(RELAXED, max_examples=60)
+@settings(max_examples=60)
 @given(e=st.floats(-LIMIT, LIMIT), f=st.floats(0, 1))
 def test_the_odds_against_an_object_add_up(e, f):
     """The class looks wrong, or the decoder sees nothing: each has odds of its own against an object."""

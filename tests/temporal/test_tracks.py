@@ -98,20 +98,6 @@ def test_frames_without_a_blob_are_there_without_a_box(ahead):
     assert [(one.box, one.track, one.choice) for one in last] == [(None, None, NONE)]
 
 
-def test_online_no_later_frame_is_needed():
-    taken = []
-
-    def frames():
-        for t in range(10):
-            taken.append(t)
-            yield observation(t, LEFT, RIGHT)
-
-    out = steady(frames(), ONLINE, Presence(PLAIN, 0), instances=True)
-    for t in range(10):
-        assert [next(out).frame.index, next(out).frame.index] == [t, t]
-        assert taken[-1] == t
-
-
 def scored(time, score, *boxes):
     one = observation(time, *boxes)
     one.candidates = one.candidates._replace(scores=np.array([0.9, score][: len(boxes)]))

@@ -94,18 +94,6 @@ def test_frames_per_second_take_the_nearest_of_any_times(gaps, start, fps):
     assert numbers(nearest(video(times), fps)) == brute_force(times, fps)
 
 
-@pytest.mark.parametrize("fps", [1, 5, 10, 12.5, 23.976, 29.97])
-@pytest.mark.parametrize("rate", [Fraction(30000, 1001), Fraction(25), Fraction(24000, 1001), Fraction(60)])
-def test_real_rates_are_met_without_a_frame_twice(rate, fps):
-    times = [float(1.4 + index / rate) for index in range(1000)]
-    found = numbers(nearest(video(times), fps))
-    assert found == sorted(set(found))
-    seconds = 1000 / float(rate)
-    assert len(found) == pytest.approx(min(fps, float(rate)) * seconds, abs=2)
-    if fps >= rate:
-        assert found == list(range(1000))
-
-
 def test_a_clock_that_is_set_back_starts_anew():
     times = [0.0, 0.5, 1.0, 1.5, 0.0, 0.5, 1.0, 1.5]
     assert numbers(nearest(video(times), 1)) == [0, 2, 4, 6]
@@ -146,6 +134,9 @@ def test_ranges_as_text():
     for text in ("", "100", "1:2:3", "a:b", "-1:4", "1.5:2", "²:9"):
         with pytest.raises(ColocamError, match=r"frames must be A:B, .*, got "):
             parse_frames(text)
+    for text in ("9" * 5000 + ":", ":" + "9" * 5000):
+        with pytest.raises(ColocamError, match=r"^frames must be A:B with at most 18 digits each, got [:9]{18}…$"):
+            parse_frames(text)
 
 
 @pytest.mark.parametrize("choice", [{}, {"every": 7}, {"fps": 3.0}, {"start": 2.0, "end": 7.5}, {"frames": (40, 99)}])
@@ -155,9 +146,3 @@ def test_estimates_are_near_the_count(choice):
     assert chosen.estimate(250, 25.0) == pytest.approx(len(list(chosen(frames))), abs=1)
     assert FrameChoice(every=2).estimate(0, 25.0) == 0
     assert FrameChoice(end=4.0).estimate(0, 25.0) == 100
-
-
-@pytest.mark.parametrize("text", ["9" * 5000 + ":", ":" + "9" * 5000])
-def test_thousands_of_digits_are_refused(text):
-    with pytest.raises(ColocamError, match=r"^frames must be A:B with at most 18 digits each, got [:9]{18}…$"):
-        parse_frames(text)

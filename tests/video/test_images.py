@@ -5,23 +5,20 @@ import zlib
 
 import cv2
 import numpy as np
-import PIL.Image
 import pytest
 
 from colocam.video.fence import decode, probe, probe_source
-from colocam.video.frame_choice import FrameChoice
 from colocam.video.images import image_size, is_upright, read_image
 from colocam.video.input import UnreadableError
-from colocam.video.reader import VideoReader
 
 
 @pytest.fixture
 def write_pictures(numbered):
     """``write_pictures(folder, names)``: numbered pictures of 64×48 without loss, under these names in this order."""
 
-    def write(folder, names, size=(64, 48)):
+    def write(folder, names):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in zip(names, numbered(len(names), *size), strict=True):
+        for name, picture in zip(names, numbered(len(names)), strict=True):
             cv2.imwrite(str(folder / name), picture[..., ::-1])
         return folder
 
@@ -40,14 +37,6 @@ def test_pictures_in_natural_order_25_a_second(tmp_path, write_pictures, number_
     assert probe_source(folder).frames == 12
 
 
-def test_some_of_the_pictures(tmp_path, write_pictures):
-    folder = write_pictures(tmp_path / "a", [f"{number}.png" for number in range(20)])
-    with VideoReader(folder) as reader:
-        choice = FrameChoice(every=3, frames=(4, 12))
-        assert reader.estimate(choice) == 3
-        assert [frame.index for frame in reader.frames(choice)] == [4, 7, 10]
-
-
 def test_a_damaged_picture_is_left_out_and_keeps_its_number(tmp_path, write_pictures, number_of):
     folder = write_pictures(tmp_path / "a", ["0.png", "1.png", "2.png"])
     (folder / "1.png").write_bytes(b"torn")
@@ -64,19 +53,6 @@ def test_pictures_of_two_sizes_are_no_video(tmp_path, write_pictures):
     with pytest.raises(UnreadableError) as raised:
         list(decode(folder))
     assert str(raised.value).startswith(f"{folder / '2.png'} is 20×10, the images before it are 64×48: ")
-
-
-def test_the_camera_was_turned(tmp_path):
-    """EXIF orientation 6 is shown a quarter turn clockwise: the upper left pixel comes to the upper right."""
-    stored = np.zeros((10, 20, 3), np.uint8)
-    stored[:5, :5] = 255
-    exif = PIL.Image.Exif()
-    exif[PIL.ExifTags.Base.Orientation] = 6
-    PIL.Image.fromarray(stored).save(tmp_path / "a.png", exif=exif)
-    (frame,) = decode(tmp_path)
-    assert frame.image.shape == (20, 10, 3)
-    assert frame.image[:5, 5:].min() == 255
-    assert frame.image[:5, :5].max() == 0
 
 
 def png_header(width, height):

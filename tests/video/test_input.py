@@ -9,7 +9,6 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.video.fence import decode, estimate_frames, probe
-from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import UnreadableError, VideoInput
 from colocam.video.reader import VideoReader
 
@@ -122,32 +121,10 @@ def test_too_many_pixels_are_refused_by_the_header(tmp_path):
         probe(tmp_path / "large.y4m")
 
 
-def test_frames_that_become_too_large_are_skipped(tmp_path, make_video, monkeypatch):
-    small = make_video(tmp_path / "small.h264", 5, size=(64, 48)).read_bytes()
-    large = make_video(tmp_path / "large.h264", 5, size=(96, 80)).read_bytes()
-    (tmp_path / "video.h264").write_bytes(small + large)
-    assert len(list(decode(tmp_path / "video.h264"))) == 10
-    monkeypatch.setattr("colocam.video.input.MAX_PIXELS", 64 * 48)
-    with VideoReader(tmp_path / "video.h264") as reader:
-        assert 1 <= len(list(reader.frames())) <= 5  # the decoder loses those it still holds
-
-
 def test_a_terminal_is_no_pipe(monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(ColocamError, match=r"^'-' is a video from a pipe: cat VIDEO \| colocam localize RUN - -o OUT$"):
         next(decode(VideoInput("-")))
-
-
-def test_a_reader_counts_what_it_has_read(tmp_path, make_video):
-    video = make_video(tmp_path / "video.mp4", 20)
-    with VideoReader(video) as reader:
-        assert reader.estimate() == 20
-        assert reader.estimate(FrameChoice(every=3)) == 7
-        chosen = list(reader.frames(FrameChoice(every=4, end=0.4)))
-    assert [frame.index for frame in chosen] == [0, 4, 8]
-    assert not reader.ended
-    assert (reader.total, reader.start) == (20, 0)
-    assert 10 <= reader.count <= 11
 
 
 def test_decoded_pictures_do_not_wait_for_the_garbage_collector(tmp_path, make_video):

@@ -60,11 +60,13 @@ def test_rotation_and_mirroring_are_applied(tmp_path, make_video, quadrants, rot
 
 
 def test_orientation_in_exif(tmp_path, quadrants):
+    """Of the frames of a video, and of images in a folder."""
     exif = PIL.Image.Exif()
     exif[0x0112] = 6  # the camera was turned: show the picture turned clockwise
     PIL.Image.fromarray(quadrants()).save(tmp_path / "a.jpg", exif=exif, quality=95)
     (tmp_path / "a.mjpeg").write_bytes((tmp_path / "a.jpg").read_bytes() * 3)
-    assert mean_error(next(decode(tmp_path / "a.mjpeg")).image, np.rot90(quadrants(), -1)) < 8
+    for source in (tmp_path / "a.mjpeg", tmp_path):
+        assert mean_error(next(decode(source)).image, np.rot90(quadrants(), -1)) < 8
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,8 @@ def test_a_cover_picture_is_not_the_video(tmp_path, numbered):
         probe(path)
 
 
-def test_a_stream_that_changes_size_keeps_its_first(tmp_path, make_video, number_of):
+def test_a_stream_that_changes_size_keeps_its_first(tmp_path, make_video, number_of, monkeypatch):
+    """Frames that become too large are skipped."""
     small = make_video(tmp_path / "small.h264", 5, size=(64, 48)).read_bytes()
     large = make_video(tmp_path / "large.h264", 5, size=(96, 80)).read_bytes()
     (tmp_path / "a.h264").write_bytes(small + large)
@@ -187,6 +190,9 @@ def test_a_stream_that_changes_size_keeps_its_first(tmp_path, make_video, number
     assert [frame.image.shape for frame in frames] == [(48, 64, 3)] * 10
     assert [number_of(frame.image) for frame in frames] == [0, 1, 2, 3, 4] * 2
     assert [frame.pts for frame in frames] == [number / 25 for number in range(10)]
+    monkeypatch.setattr("colocam.video.input.MAX_PIXELS", 64 * 48)
+    with VideoReader(tmp_path / "a.h264") as reader:
+        assert 1 <= len(list(reader.frames())) <= 5  # the decoder loses those it still holds
 
 
 def test_a_name_that_is_no_text(tmp_path, make_video):
