@@ -90,14 +90,6 @@ PANES = """
   };
 })
 """
-PLAY = """
-() => new Promise((done) => {
-  const { player } = window.colocam, all = [], look = LOOK, shown = player.onShown;
-  player.onShown = (at) => { shown(at); if (player.playing) all.push([at, ...look().map((one) => one.number)]); };
-  player.onState = () => { if (!player.playing) done(all); };
-  player.play();
-})
-"""
 
 
 def test_two_models_side_by_side_show_the_same_frame(taught):
@@ -120,9 +112,9 @@ def test_two_models_side_by_side_show_the_same_frame(taught):
     for frame in (12, 29, 3):  # paused: of the reader, or of the proxy until that has come
         taught.go(frame)
         panes(frame)
-    shown = taught.page.evaluate(PLAY.replace("LOOK", PANES))
+    shown = taught.play(f"() => ({PANES})().map((one) => one.number)")
     assert len(shown) >= 2
-    assert all(at == own == other for at, own, other in shown), shown
+    assert all(at == own == other for at, (own, other) in shown), shown
     # The wheel over one pane zooms both, and both keep the same part in sight.
     taught.go(5)
     before = panes(5)
