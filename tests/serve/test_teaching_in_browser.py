@@ -7,7 +7,7 @@ import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_library import LESSON, MovingBox, grey_film
+from served_library import LESSON, MovingBox, grey_film, model_file
 from served_page import served_page
 
 
@@ -25,8 +25,7 @@ def taught(page, make_video, stored_run, tmp_path, monkeypatch):
     def load(path):
         return MovingBox({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
 
-    other = tmp_path / "other.onnx"
-    other.write_bytes(b"another model")
+    other = model_file(tmp_path / "other.onnx")
     quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.01 * len(said)})  # noqa: E731
     with served_page(page, tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as opened:
         yield opened
