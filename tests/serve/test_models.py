@@ -62,20 +62,6 @@ def test_what_another_model_changes(two):
     assert same["moved"] == []
 
 
-def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
-    first = two.library.active.key
-    accepted = two.edit(kind="accepted", start=3, stop=4, tag="cat", boxes=[[8, 6, 28, 30]])
-    assert accepted.status_code == 200
-    used = two.client.post("/api/models", json={"key": two.other}).json()
-    assert used["active"] == two.other
-    assert detail(two)["results"]["box"][3] == [20, 6, 40, 30]
-    # What was accepted stays, whichever model is in use.
-    rows = two.rows()
-    assert [float(rows[at]["x1"]) for at in (3, 4)] == [8, 21]
-    assert two.client.post("/api/models", json={"key": first}).json()["active"] == first
-    assert two.client.post("/api/models", json={"key": "x"}).status_code == 422
-
-
 def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
     assert two.edit(kind="none", start=3, stop=4).status_code == 200
     third = tmp_path / "third.onnx"

@@ -161,6 +161,7 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.press("Escape")
     taught.until("window.colocam.film.results.box[1][0] === 18 && !document.querySelector('dialog')")
     assert taught.box() == [5, 6, 25, 30]  # what was accepted stays
+    assert [float(row["x1"]) for row in taught.server.rows()[:2]] == [5, 18]
     taught.press(".")
     taught.until_box(18, 6, 38, 30)
     # Every ten corrections, thresholds follow at once.
@@ -171,3 +172,6 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.until("window.colocam.film.results.box[2][0] === 13")
     assert taught.library.active.title == "thresholds 2"
     assert taught.box() == [18, 6, 38, 30]
+    taught.click("Learn…")
+    taught.click("Back to the first model")
+    taught.until("window.colocam.film.results.box[2][0] === 7")
