@@ -2,12 +2,10 @@
 
 import io
 
-import cv2
 import numpy as np
 import pytest
 
 from colocam.serve.film_data import FilmIndex, even_size, load_index, same_times, save_index
-from colocam.serve.stills import BEHIND, Stills
 
 
 def test_a_damaged_index_is_none_or_whole(tmp_path):
@@ -27,18 +25,6 @@ def test_a_damaged_index_is_none_or_whole(tmp_path):
     assert None in found
     for one in found:
         assert one is None or all(np.array_equal(a, b) for a, b in zip(one[:5], whole[:5], strict=True))
-
-
-def test_stills_are_the_frames_of_their_index_in_any_order(make_video, number_of, tmp_path):
-    film = make_video(tmp_path / "film.mp4", 50, options={"bf": "3"})
-    stills = Stills()
-    for number in (0, 7, 3, 49, 49 - BEHIND + 1, 20, 21, 0, 48):
-        image = cv2.imdecode(np.frombuffer(stills.get("film", film, number), np.uint8), cv2.IMREAD_COLOR)
-        assert number_of(image) == number
-    assert stills.get("film", film, 50) is None
-    for other in range(4):  # more films than are kept open
-        assert stills.get(f"film {other}", film, other) is not None
-    stills.close()
 
 
 def test_times_that_do_not_rise_keep_number_and_order():

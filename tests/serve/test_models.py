@@ -10,14 +10,13 @@ from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
-from served_library import MovingBox, eventually, grey_film, serving
+from served_library import MovingBox, eventually, grey_film, model_file, serving
 
 
 @pytest.fixture
 def two(make_video, tmp_path):
     """A server with a second model beside the first, whose boxes are 12 pixels further right."""
-    other = tmp_path / "other.onnx"
-    other.write_bytes(b"another model")
+    other = model_file(tmp_path / "other.onnx")
     film = grey_film(make_video, tmp_path / "film.mp4", [90] * 20, width=80)
     load = {"model.onnx": MovingBox, "other.onnx": lambda: MovingBox(17.0)}
     folder = tmp_path / "page"
@@ -64,16 +63,14 @@ def test_what_another_model_changes(two):
 
 def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
     assert two.edit(kind="none", start=3, stop=4).status_code == 200
-    third = tmp_path / "third.onnx"
-    third.write_bytes(b"a model that cannot be opened")
+    third = model_file(tmp_path / "third.onnx")
     two.client.post("/api/models", json={"key": two.library.models.add(third, "third").key})
     assert two.library.film(two.film).results is None
     assert two.client.get("/api/lessons").json()["corrections"] == 1
 
 
 def test_the_model_in_use_is_remembered(make_video, tmp_path):
-    other = tmp_path / "other.onnx"
-    other.write_bytes(b"another model")
+    other = model_file(tmp_path / "other.onnx")
     with serving(tmp_path / "page", beside=[other]) as server:
         server.client.post("/api/models", json={"key": server.library.beside[0].key})
     film = make_video(tmp_path / "film.mp4", 4)
