@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.fuzz.runner import Runner, Summary
-from tests.fuzz.verdict import CLEAN, FAULTS, Verdict
+from tests.fuzz.verdict import CLEAN, FAULTS
 
 
 def main() -> int:
@@ -29,11 +29,10 @@ def _run(asked: argparse.Namespace, folder: Path) -> int:
     numbers = iter(range(asked.count)) if asked.count else itertools.count()
     began = time.monotonic()
     until = began + (60 * asked.minutes if asked.minutes else float("inf"))
-    summary = runner.run(numbers, until, _report_fault)
+    summary = runner.run(numbers, until)
     _print(summary, asked.seed, time.monotonic() - began)
-    for found in summary.faults.values():
-        print(f"{found.count} × {found.verdict.kind}: {found.verdict.signature}")
-        print(f"    input {found.number} of seed {asked.seed}, kept in {found.kept}")
+    for fault, shown in summary.faults.items():
+        print(f"{len(shown)} × {fault}\n    kept in {asked.faults / f'{asked.seed}-{shown[0]}'}")
     return 1 if summary.faults else 0
 
 
@@ -48,11 +47,6 @@ def _arguments() -> argparse.Namespace:
     if asked.minutes is None and asked.count is None:
         asked.minutes = 10.0
     return asked
-
-
-def _report_fault(number: int, target: str, verdict: Verdict) -> None:
-    if verdict.kind in FAULTS:
-        print(f"{number:6} {target:18} {verdict.kind} {verdict.signature}", flush=True)
 
 
 def _print(summary: Summary, seed: int, seconds: float) -> None:

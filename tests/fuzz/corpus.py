@@ -13,7 +13,7 @@ import numpy as np
 import yaml
 from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, TINY, make_collection, square_video
 from tests.conftest import _make_video as make_film
-from tests.data.youtube_objects.conftest import build_v1, build_v2
+from tests.helpers import youtube_archives
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 FILMS: tuple[tuple[str, str, str], ...] = (
@@ -41,8 +41,8 @@ def make_corpus(folder: Path) -> None:
     _predictions(folder)
     _shots(folder)
     _segmenter(folder / "segmenter")
-    build_v1(folder / "youtube-1.0", train=3)
-    build_v2(folder / "youtube-2.2")
+    youtube_archives.v1(folder / "youtube-1.0", train=3)
+    youtube_archives.v2(folder / "youtube-2.2")
     shutil.copytree(STORED / "run", folder / "stored-run")
     shutil.copytree(STORED / "videos", folder / "stored-videos")
     shutil.copy(STORED / "truth.csv", folder / "stored-truth.csv")

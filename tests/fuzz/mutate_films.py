@@ -11,18 +11,7 @@ MARKERS: tuple[bytes, ...] = (
     *(b"tkhd", b"mdhd", b"mvhd", b"stsd", b"stts", b"ctts", b"stsc", b"stsz", b"stco", b"stss", b"elst", b"avcC"),
     *(b"hdlr", b"ftyp", b"moov", b"trak", b"mdat", b"avc1", b"mp4v", b"colr", b"pasp", b"esds", b"trun", b"tfhd"),
     *(b"avih", b"strh", b"strf", b"idx1", b"movi", b"RIFF", b"00dc", b"vids"),
-    *(
-        b"\x1aE\xdf\xa3",
-        b"*\xd7\xb1",
-        b"#\xe3\x83",
-        b"D\x89",
-        b"\xb0",
-        b"\xba",
-        b"\x86",
-        b"\x16T\xaek",
-        b"\xe7",
-        b"\xa3",
-    ),
+    *map(bytes.fromhex, ("1a45dfa3", "2ad7b1", "23e383", "4489", "b0", "ba", "86", "1654ae6b", "e7", "a3")),
     *(b"IHDR", b"acTL", b"fcTL", b"GIF8", b"FLV", b"OggS", b"YUV4MPEG2", b"FRAME", b"G@", b"\0\0\1\xb3", b"\0\0\1"),
 )
 PNG_HEADER = slice(12, 29)

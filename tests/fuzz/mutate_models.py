@@ -133,17 +133,7 @@ def _versions(model: onnx.ModelProto, random: Random) -> None:
 
 
 _EDITS = (
-    _declaration,
-    _declaration,
-    _declaration,
-    _drop,
-    _rewire,
-    _reshape,
-    _reshape,
-    _constant,
-    _attribute,
-    _operator,
-    _card,
-    _card,
-    _versions,
+    *[_declaration] * 3,
+    *[_reshape, _card] * 2,
+    *(_drop, _rewire, _constant, _attribute, _operator, _versions),
 )

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import multiprocessing
 import os
 import pkgutil
 import shutil
@@ -9,7 +10,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ from tests.fuzz.case import Case
 from tests.fuzz.child import start
 from tests.fuzz.corpus import STORED, make_corpus
 from tests.fuzz.targets import build, target_of
-from tests.fuzz.verdict import FAULTS, HANG, MEMORY, MEMORY_BYTES, Ended, Verdict, judge
+from tests.fuzz.verdict import FAULTS, HANG, MEMORY, MEMORY_BYTES, Ended, judge
 
 SECONDS = 60.0
 """Wall-clock time of one input at most."""
@@ -32,21 +32,11 @@ PAUSE = 0.01
 
 
 @dataclass
-class Found:
-    """A fault: its first input, and how many inputs show it."""
-
-    verdict: Verdict
-    number: int
-    kept: Path
-    count: int = 1
-
-
-@dataclass
 class Summary:
-    """Verdicts by target, faults by signature."""
+    """Verdicts by target, and the inputs that show a fault by its kind and signature."""
 
     counts: dict[str, Counter[str]] = field(default_factory=dict)
-    faults: dict[str, Found] = field(default_factory=dict)
+    faults: dict[str, list[int]] = field(default_factory=dict)
 
 
 def warm_up() -> list[Path]:
@@ -90,19 +80,16 @@ def _end_threads() -> None:
 
 def prepare_corpus(folder: Path) -> None:
     """Make the sound files in a child, since encoders start threads."""
-    process = os.fork()
-    if not process:
-        status = 1
-        try:
-            folder.mkdir(parents=True)
-            os.chdir(folder)
-            make_corpus(folder)
-            status = 0
-        except Exception:  # noqa: BLE001 - a child ends here
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    if os.waitpid(process, 0)[1]:
+
+    def make() -> None:
+        folder.mkdir(parents=True)
+        os.chdir(folder)
+        make_corpus(folder)
+
+    process = multiprocessing.get_context("fork").Process(target=make)
+    process.start()
+    process.join()
+    if process.exitcode:
         raise RuntimeError("the corpus could not be made")
 
 
@@ -121,42 +108,36 @@ class Runner:
         shutil.rmtree(self.folder, ignore_errors=True)
         prepare_corpus(self.corpus)
 
-    def run(self, numbers: Iterator[int], until: float, report: Callable[[int, str, Verdict], None]) -> Summary:
+    def run(self, numbers: Iterator[int], until: float) -> Summary:
         """Run inputs until ``numbers`` end or the clock (:func:`time.monotonic`) is at ``until``."""
         summary, running = Summary(), {}
         for number in numbers:
             while len(running) >= self.jobs:
-                self._collect(running, summary, report)
+                self._collect(running, summary)
             if time.monotonic() >= until:
                 break
-            running[number] = self._start(number, self.folder / "inputs" / str(number))
+            prepare = partial(build, self.seed, number, self.corpus)
+            running[number] = Child(self.folder / "inputs" / str(number), prepare, self.permitted)
         while running:
-            self._collect(running, summary, report)
+            self._collect(running, summary)
         return summary
 
-    def _start(self, number: int, root: Path) -> "Child":
-        return Child(root, partial(build, self.seed, number, self.corpus), self.permitted)
-
-    def _collect(
-        self, running: "dict[int, Child]", summary: Summary, report: Callable[[int, str, Verdict], None]
-    ) -> None:
+    def _collect(self, running: "dict[int, Child]", summary: Summary) -> None:
         """Wait until a child has ended, and judge it."""
         time.sleep(PAUSE)
         for number, child in list(running.items()):
             if (ended := child.poll()) is not None:
                 del running[number]
                 verdict = judge(child.root, ended)
-                target = target_of(self.seed, number)
-                summary.counts.setdefault(target, Counter())[verdict.kind] += 1
-                if verdict.signature in summary.faults:
-                    summary.faults[verdict.signature].count += 1
-                elif verdict.kind in FAULTS:
-                    kept = self.faults / f"{self.seed}-{number}"
-                    self.faults.mkdir(parents=True, exist_ok=True)
-                    shutil.rmtree(kept, ignore_errors=True)
-                    shutil.move(child.root, kept)
-                    summary.faults[verdict.signature] = Found(verdict, number, kept)
-                report(number, target, verdict)
+                summary.counts.setdefault(target_of(self.seed, number), Counter())[verdict.kind] += 1
+                if verdict.kind in FAULTS:
+                    shown = summary.faults.setdefault(f"{verdict.kind}: {verdict.signature}", [])
+                    shown.append(number)
+                    if shown == [number]:  # the first that shows it
+                        print(f"{number:6} {verdict.kind}: {verdict.signature}", flush=True)
+                        self.faults.mkdir(parents=True, exist_ok=True)
+                        shutil.rmtree(kept := self.faults / f"{self.seed}-{number}", ignore_errors=True)
+                        shutil.move(child.root, kept)
                 shutil.rmtree(child.root, ignore_errors=True)
 
 
@@ -167,7 +148,6 @@ class Child:
         self.root = root
         self.began = time.monotonic()
         self.killed = ""
-        self.peak = 0
         self.process = start(root, prepare, permitted)
 
     def poll(self) -> Ended | None:

@@ -3,14 +3,11 @@
 import csv
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 from colocam.config import load_config
 from colocam.data.catalogue import Catalogue
 from colocam.training.train import EXPECTED, FEW, few_videos, near_chance
-from colocam.training.validation import Validator
 from colocam.types import Clip
 
 CPU, PRETRAINED = load_config("cpu"), load_config("resnet50")
@@ -44,26 +41,6 @@ def test_a_class_near_chance_is_told_with_its_accuracy(classes, bound):
     assert near_chance(bound + 0.01, classes, CPU) is None
     told = near_chance(bound - 0.01, classes, CPU)
     assert f"{100 * bound - 1:.0f} % of the frames of held-out videos, where chance is {100 / classes:.0f} %" in told
-
-
-def test_accuracy_counts_every_class_the_same():
-    """Nine frames of class 0, one of class 1, and a classifier that always says 0: no better than chance."""
-
-    class Samples:
-        classes = torch.tensor([0] * 9 + [1])
-
-        def batches(self, side, device):
-            yield from ((torch.zeros(n, 3, side, side, device=device), part) for n, part in self.parts())
-
-        def parts(self):
-            return [(5, self.classes[:5]), (5, self.classes[5:])]
-
-    class Constant:
-        def logits(self, frames):
-            return torch.tensor([1.0, 0.0]).expand(len(frames), 2)
-
-    validator = Validator(Samples(), None, ("cat", "owl"), CPU.frames, torch.device("cpu"))
-    assert validator.accuracy(Constant()) == pytest.approx(np.mean([1.0, 0.0]))
 
 
 def test_what_to_expect_is_what_the_study_measured():

@@ -1,7 +1,6 @@
 """Stage 1 by logistic regression: the encoder stays as it was, the head fits, and a stopped run ends the same."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from colocam.run import open_run
 from colocam.training import frozen_encoder
 from colocam.training.frozen_encoder import balance
 from colocam.utils.tensors import load_checkpoint, save_tensors
+from run_files import journal, learnt_files
 
 LOGISTIC = (
     "classifier.fit=logistic",
@@ -50,14 +50,6 @@ def run(tmp_path_factory, train):
     return train(tmp_path_factory.mktemp("frozen") / "run")
 
 
-def files(run):
-    return {
-        str(path.relative_to(run)): path.read_bytes()
-        for path in run.rglob("*")
-        if path.is_file() and path.name not in {"data.json", "environment.json"}
-    }
-
-
 def test_the_encoder_is_bit_for_bit_as_loaded(run, encoder):
     kept = open_run(run).classifier().encoder.network.state_dict()
     assert kept.keys() == encoder[1].keys()
@@ -75,7 +67,7 @@ def test_the_head_is_the_optimum_on_the_features_of_all_views(run, train, monkey
     fit = frozen_encoder.fit_logistic
     monkeypatch.setattr(frozen_encoder, "fit_logistic", note)
     other = train(tmp_path / "run")
-    assert files(other) == files(run)
+    assert learnt_files(other) == learnt_files(run)
     features, classes, weights = (given[name] for name in ("features", "classes", "weights"))
     assert len(features) == 3 * 6 * 4  # views, clips, frames
     torch.testing.assert_close(features.norm(dim=1), torch.ones(72))
@@ -97,8 +89,7 @@ def test_the_head_is_the_optimum_on_the_features_of_all_views(run, train, monkey
 
 
 def test_the_journal_has_the_fit_and_its_score(run):
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    own = [line for line in lines if line["phase"] == "classifier"]
+    own = [line for line in journal(run) if line["phase"] == "classifier"]
     assert [line["event"] for line in own] == ["train"] * (len(own) - 1) + ["val"]
     assert own[-2]["loss"] < own[0]["loss"] == pytest.approx(np.log(3), abs=1e-5)
     best = load_checkpoint(run / "classifier", "best")[1]
@@ -119,7 +110,7 @@ def test_a_stopped_fit_ends_as_one_that_was_not(run, train, monkeypatch, tmp_pat
     kept = len(list((tmp_path / "run" / "classifier").glob("view-*.npy")))
     assert kept == min(moment, 3)  # one batch a view
     train(tmp_path / "run")
-    assert files(tmp_path / "run") == files(run)
+    assert learnt_files(tmp_path / "run") == learnt_files(run)
 
 
 def test_features_of_other_frames_are_computed_again(run, train, monkeypatch, tmp_path):
@@ -134,14 +125,14 @@ def test_features_of_other_frames_are_computed_again(run, train, monkeypatch, tm
             train(tmp_path / "run")
     np.save(tmp_path / "run" / "classifier" / "view-1.npy", np.zeros((3, 8), np.float32))
     train(tmp_path / "run")
-    assert files(tmp_path / "run") == files(run)
+    assert learnt_files(tmp_path / "run") == learnt_files(run)
 
 
 def test_a_finished_fit_is_not_repeated_and_can_be_shared(run, train, monkeypatch, tmp_path):
-    before = files(run)
+    before = learnt_files(run)
     monkeypatch.setattr(frozen_encoder, "make_classifier", None)
     train(run)
-    assert files(run) == before
+    assert learnt_files(run) == before
     other = train(tmp_path / "run", classifier=run)
     assert (other / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
 

@@ -1,6 +1,7 @@
 """The loop on a tiny task: its journal and checkpoints, steps whose loss is no number, damaged files."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from colocam.errors import ColocamError
 from colocam.training import loop
 from colocam.training.loop import Journal, Task, Validation, fit
 from colocam.utils.tensors import generator, load_checkpoint
+from run_files import journal
 
 EPOCHS, STEPS = 3, 4
 
@@ -53,14 +55,10 @@ def train(folder, **changes):
     return task
 
 
-def lines(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.parametrize("broken", [(), (1, 5, 7)], ids=["finite", "some steps broken"])
 def test_a_run_leaves_its_checkpoints_and_every_line(tmp_path, broken):
     task = train(tmp_path, broken=broken)
-    found = lines(tmp_path)
+    found = journal(tmp_path)
     training = [line for line in found if line["event"] == "train"]
     assert [line["step"] for line in training] == list(range(EPOCHS * STEPS))
     assert [line["epoch"] for line in training] == [e for e in range(EPOCHS) for _ in range(STEPS)]
@@ -90,25 +88,24 @@ def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
     recorded = replace(task, terms=record)
     (tmp_path / "run").mkdir()
     fit(recorded, tmp_path / "run" / "tiny", Journal(tmp_path / "run" / "metrics.jsonl"))
-    found = lines(tmp_path / "run")
+    found = journal(tmp_path / "run")
     assert found[2]["loss"] is None
     assert found[2]["fit"] is not None
     assert all(torch.isfinite(p).all() for p in task.module.parameters())
 
     twin = make_task(epochs=1)
-    parameters = list(twin.module.named_parameters())
-    velocity = {name: torch.zeros_like(p) for name, p in parameters}
+    groups = [{"params": parameters, "factor": factor} for parameters, factor in twin.groups]
+    optimiser = torch.optim.SGD(groups, lr=0.01, momentum=0.9, weight_decay=0.01, nesterov=True)
     for step, indices in enumerate(twin.plan(0)):
-        rate = found[step]["lr"]
-        for name, p in parameters:
+        for name, p in twin.module.named_parameters():
             torch.testing.assert_close(snapshots[step][name], p.detach(), rtol=1e-4, atol=1e-6)
-        loss = sum(twin.terms(indices, twin.load(indices, step), step, 0).values())
-        gradients = torch.autograd.grad(loss, [p for _, p in parameters])
-        with torch.no_grad():
-            for (name, p), gradient in zip(parameters, gradients, strict=True):
-                decayed = (0 if step == 2 else gradient) + 0.01 * p
-                velocity[name] = 0.9 * velocity[name] + decayed
-                p.sub_(rate * (2.0 if name.startswith("2") else 1.0) * (decayed + 0.9 * velocity[name]))
+        for group in optimiser.param_groups:
+            group["lr"] = found[step]["lr"] * group["factor"]
+        optimiser.zero_grad()
+        sum(twin.terms(indices, twin.load(indices, step), step, 0).values()).backward()
+        if step == 2:
+            optimiser.zero_grad(set_to_none=False)
+        optimiser.step()
 
 
 def test_the_best_epoch_of_each_score_is_kept_and_the_first_of_equals(tmp_path):
@@ -119,7 +116,7 @@ def test_the_best_epoch_of_each_score_is_kept_and_the_first_of_equals(tmp_path):
     assert (best["epoch"], best["score"], best["step"], best["threshold"]) == (1, 2.0, 2 * STEPS, 0.5)
     assert (cam["epoch"], cam["score"], cam["step"]) == (0, 3.0, STEPS)
     assert load_checkpoint(tmp_path / "tiny", "last")[1]["best"] == {"best": 2.0, "cam": 3.0}
-    assert [line["cam"] for line in lines(tmp_path) if line["event"] == "val"] == [3.0, 3.0, 2.0]
+    assert [line["cam"] for line in journal(tmp_path) if line["event"] == "val"] == [3.0, 3.0, 2.0]
 
 
 def test_a_run_that_diverges_says_so(tmp_path):
@@ -137,7 +134,7 @@ def test_more_than_half_of_an_epoch_stops_the_run_with_advice(tmp_path, monkeypa
     for _ in range(2):  # a second attempt ends at the same step
         with pytest.raises(ColocamError, match=says):
             train(tmp_path, broken={2, 4, 5, 7})
-        broken = {line["step"] for line in lines(tmp_path) if line["event"] == "train" and line["loss"] is None}
+        broken = {line["step"] for line in journal(tmp_path) if line["event"] == "train" and line["loss"] is None}
         assert broken == {2, 4, 5, 7}  # the journal shows them
     assert load_checkpoint(tmp_path / "tiny", "best")[1]["epoch"] == 0
 
@@ -148,12 +145,8 @@ def test_many_in_a_row_stop_the_run_and_as_many_apart_do_not(tmp_path, monkeypat
     monkeypatch.setattr(loop, "MOST_IN_A_ROW", 2)
     task = make_task(broken=set(broken), epochs=1)
     longer = replace(task, plan=lambda epoch: [*task.plan(epoch), *task.plan(epoch + 1)])
-    journal = Journal(tmp_path / "metrics.jsonl")
-    if stops:
-        with pytest.raises(ColocamError, match=r"in 3 of 8 steps"):
-            fit(longer, tmp_path / "tiny", journal)
-    else:
-        fit(longer, tmp_path / "tiny", journal)
+    with pytest.raises(ColocamError, match=r"in 3 of 8 steps") if stops else nullcontext():
+        fit(longer, tmp_path / "tiny", Journal(tmp_path / "metrics.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -179,11 +172,11 @@ def test_a_checkpoint_with_other_tensors_is_damaged(tmp_path):
 
 
 def test_a_journal_that_someone_shortened_or_removed_grows_no_zeros(tmp_path):
-    journal = Journal(tmp_path / "metrics.jsonl")
-    journal.rewind(1000)
-    assert journal.path.read_bytes() == b""
-    journal.path.write_text('{"step": 1}\n')
-    journal.rewind(1000)
-    journal.add("p", "train", 0, 2)
-    journal.flush()
-    assert [line["step"] for line in lines(tmp_path)] == [1, 2]
+    written = Journal(tmp_path / "metrics.jsonl")
+    written.rewind(1000)
+    assert written.path.read_bytes() == b""
+    written.path.write_text('{"step": 1}\n')
+    written.rewind(1000)
+    written.add("p", "train", 0, 2)
+    written.flush()
+    assert [line["step"] for line in journal(tmp_path)] == [1, 2]

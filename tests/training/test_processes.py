@@ -1,6 +1,5 @@
 """Several processes, as torchrun starts them, train as one does: every part of a step, whole runs, and their ends."""
 
-import json
 import signal
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from colocam.errors import ColocamError
 from colocam.training.distributed import joined
 from colocam.utils.device import place
 from colocam.utils.extras import __version__
+from run_files import journal
 
 WAYS = {
     "sgd": ("classifier.label_smoothing=0.1", "classifier.jitter=0.3"),
@@ -108,10 +108,6 @@ def differences(run: Path, other: Path) -> dict[str, float]:
     return found
 
 
-def lines(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
 @pytest.fixture(scope="module")
 def pairs(train, tmp_path_factory):
     """``pairs(name)``: runs of one and of two processes. Neither 5 frames nor 3 sequences can be halved."""
@@ -137,7 +133,7 @@ def pairs(train, tmp_path_factory):
 def test_two_processes_give_the_model_of_one(pairs, name):
     one, two = pairs(name)
     assert max(differences(one, two).values()) <= 1e-5
-    for mine, theirs in zip(lines(two), lines(one), strict=True):
+    for mine, theirs in zip(journal(two), journal(one), strict=True):
         assert mine.keys() == theirs.keys()
         assert {key: mine[key] for key in ("phase", "event", "epoch", "step")}.items() <= theirs.items()
         for key in mine.keys() - {"phase", "event"}:
@@ -163,7 +159,7 @@ def test_killed_stopped_and_continued_it_ends_as_an_undisturbed_run(pairs, train
     assert codes == [0, 0], err
     undisturbed = pairs("sgd")[1]
     assert differences(run, undisturbed) == {"classifier": 0.0, "colocam": 0.0}
-    assert lines(run) == lines(undisturbed)
+    assert journal(run) == journal(undisturbed)
 
 
 def test_too_many_processes_for_a_batch_are_refused(train, tmp_path):

@@ -12,27 +12,12 @@ from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop
 from colocam.utils.tensors import load_checkpoint
-
-
-def contents(run: Path) -> dict[str, object]:
-    """Everything a run has learnt: tensors byte for byte, JSON as values, the journal line by line."""
-    found: dict[str, object] = {}
-    for path in sorted(run.rglob("*")):
-        name = str(path.relative_to(run))
-        if path.suffix in {".safetensors", ".npy"}:
-            found[name] = path.read_bytes()
-        elif path.suffix in {".json", ".yaml"} and path.name not in {"data.json", "environment.json"}:
-            found[name] = path.read_text(encoding="utf-8")
-        elif path.is_file():
-            found[name] = None
-    found["metrics.jsonl"] = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return found
+from run_files import learnt_files
 
 
 def assert_same(run: Path, reference: Path) -> None:
-    mine, wanted = contents(run), contents(reference)
+    mine, wanted = learnt_files(run), learnt_files(reference)
     assert mine.keys() == wanted.keys()
-    assert mine["metrics.jsonl"] == wanted["metrics.jsonl"]
     assert [name for name in wanted if mine[name] != wanted[name]] == []
 
 

@@ -111,18 +111,6 @@ def test_foreground_is_drawn_in_proportion_to_the_cam_and_background_uniformly()
     assert (abs(back - even) <= 5 * (even * (1 - even) / draws).sqrt()).all()
 
 
-def test_without_replacement_the_second_pixel_follows_the_rest():
-    """P(pixel i among two) = p_i + Σ_j p_j · p_i / (1 − p_j), the definition of successive draws."""
-    cam = torch.zeros(2, 6)
-    cam[0, :3] = torch.tensor([0.5, 0.7, 1.0])
-    draws = 4000
-    labels = draw(cam.expand(draws, -1, -1), region="mask", foreground_top=1.0, foreground=2, background=1)
-    found = (labels == FOREGROUND).double().mean(0)[0, :3]
-    p = (cam[0, :3] / cam.sum()).double()
-    expected = torch.stack([p[i] + sum(p[j] * p[i] / (1 - p[j]) for j in range(3) if j != i) for i in range(3)])
-    assert (abs(found - expected) <= 5 * (expected * (1 - expected) / draws).sqrt()).all()
-
-
 def test_with_the_noise_given_each_frame_is_seeded_by_itself():
     cams = torch.cat([cone(at=(9, 14)), cone(at=(15, 6)), torch.zeros(1, 24, 24), cone(reach=4.0)])
     settings = Seeds(region="box", blobs="largest", foreground=10, background=12, dilation=3)

@@ -1,11 +1,10 @@
 """Runs that share a classifier give the very models that runs with their own would give."""
 
-import json
-
 import pytest
 
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
+from run_files import journal
 
 
 @pytest.fixture(scope="module")
@@ -14,13 +13,8 @@ def stage1(tmp_path_factory, train_into):
     return train_into(tmp_path_factory.mktemp("stage1") / "run", "methods=[]")
 
 
-def phases(run):
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line)["phase"] for line in lines]
-
-
 def test_a_run_without_methods_is_a_classifier_with_its_cams(stage1, collection, trained):
-    assert set(phases(stage1)) == {"classifier"}
+    assert {line["phase"] for line in journal(stage1)} == {"classifier"}
     assert not (stage1 / "model.json").exists()
     assert (stage1 / "classifier" / "cams.npy").read_bytes() == (trained / "classifier" / "cams.npy").read_bytes()
     found = evaluate(stage1, collection.truth, cams=["layercam"])

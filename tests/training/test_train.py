@@ -24,10 +24,7 @@ from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import train
 from colocam.video.fence import decode
-
-
-def journal(run: Path) -> list[dict]:
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+from run_files import journal
 
 
 @pytest.fixture

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import ndimage
 
-from colocam.cams.clip import Refinement, attention_affinity, refine, region_boxes
+from colocam.cams.clip import Refinement, attention_affinity, refine
 from colocam.errors import ColocamError
 
 
@@ -35,14 +32,6 @@ def test_affinity_against_a_loop():
             for row in range(5):
                 matrix[row] /= sum(matrix[row])
         np.testing.assert_allclose(found, (matrix + matrix.T) / 2, rtol=1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(hnp.arrays(bool, st.tuples(st.just(2), st.integers(1, 9), st.integers(1, 9))))
-def test_region_boxes_against_scipy(mask):
-    found = region_boxes(torch.from_numpy(mask)).numpy()
-    for one, boxes in zip(mask, found, strict=True):
-        np.testing.assert_array_equal(boxes, boxes_by_scipy(one))
 
 
 def test_refine_against_loops():
