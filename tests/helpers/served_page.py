@@ -1,6 +1,8 @@
 """The page of ``colocam serve`` in Chromium, and a server over a real socket."""
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from colocam.serve.server import hosts_of, make_app, web_server
 from served_library import PATIENCE, serving
 
 CHROMIUM = Path("/usr/bin/chromium")
+MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 
 
 class ServedPage:
@@ -136,6 +139,18 @@ class ServedPage:
     def dialog(self):
         """The text of the dialog, once it is open."""
         return self.page.locator("dialog[open]").inner_text()
+
+
+@contextmanager
+def running(*words, before="", **how):
+    """``colocam serve`` with a stored model in a process of its own, which runs ``before`` first; has its address."""
+    command = [sys.executable, "-c", f"{before}from colocam.cli import main; main()", "serve", MODEL, *map(str, words)]
+    with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True, **how) as child:
+        child.address = child.stdout.readline().strip()
+        try:
+            yield child
+        finally:
+            child.kill()
 
 
 @contextmanager

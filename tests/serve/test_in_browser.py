@@ -290,10 +290,7 @@ KEYS = [
     ("j", f"{NUMBER} === window.colocam.queue[0][0]"),
     ("j", f"{NUMBER} === window.colocam.queue[1][0]"),
     ("k", f"{NUMBER} === window.colocam.queue[0][0]"),
-    (
-        "Enter",
-        f"{NUMBER} === window.colocam.queue[0][0] && window.colocam.marks.state.includes(1)",
-    ),
+    ("Enter", f"{NUMBER} === window.colocam.queue[0][0] && window.colocam.marks.state.includes(1)"),
     ("i", "window.colocam.objects.selected === 2"),
     ("t", "window.colocam.objects.selected === 1"),
     ("Shift+T", "window.colocam.objects.selected === 2"),
