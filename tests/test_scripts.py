@@ -18,6 +18,7 @@ from doc_pages import INLINE, PAGES, prose
 from lab import runs
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
+CORRECTIONS = SCRIPTS[0].parents[1] / "lab" / "corrections.py"
 NOT_COMMANDS = {
     "check_machine",  # runs before anything is installed
     "docs_docstrings",  # an extension of griffe
@@ -46,18 +47,6 @@ def measured():
         result = CliRunner().invoke(runs.app, list(map(str, arguments)), catch_exceptions=False)
         assert result.exit_code == 0, result.output
         return result.output
-
-    return run
-
-
-@pytest.fixture
-def curves(monkeypatch, capsys):
-    """``curves(*arguments)`` runs lab.corrections in this process and gives what it prints."""
-
-    def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["lab.corrections", *map(str, arguments)])
-        runpy.run_module("lab.corrections", run_name="__main__")
-        return capsys.readouterr().out
 
     return run
 
@@ -121,13 +110,13 @@ def test_steadiness_and_review(measured, run, collection):
     assert [line.split()[0] for line in orders] == ["queue", "by", "random", "even", "best"]
 
 
-def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
+def test_learning_curves_of_corrections(script, run, collection, tmp_path):
     """Cells shared by two processes; a second call computes nothing again; tables and a figure of them."""
     out = tmp_path / "curves.jsonl"
     arguments = [run, "--boxes", collection.truth, "--out", out, "--counts", "0,10,all", "--orders", "random,errors"]
     arguments += ["--parts", "before,quick,seeds,few-shot", "--few-shot-steps", "2"]
     for part in ("0/2", "1/2"):
-        curves(*arguments, "--part", part)
+        script(CORRECTIONS, *arguments, "--part", part)
     lines = {(line["order"], line["boxes"], line["parts"]): line for line in map(json.loads, out.open())}
     assert set(lines) == {
         ("random", 0, "before"),
@@ -142,8 +131,8 @@ def test_learning_curves_of_corrections(curves, run, collection, tmp_path):
     assert lines["random", 0, "before"]["corloc"] == pytest.approx(
         {name: result.average for name, result in before.items()}, abs=1e-3
     )
-    assert curves(*arguments) == ""
-    text = curves("--out", out, "--figure", tmp_path / "curves.svg")
+    assert script(CORRECTIONS, *arguments) == ""
+    text = script(CORRECTIONS, "--out", out, "--figure", tmp_path / "curves.svg")
     assert f"| – | before | 0 | {lines['random', 0, 'before']['corloc']['tags-only']:.1f} |" in text
     assert (tmp_path / "curves.svg").read_text(encoding="utf-8").startswith("<svg")
 

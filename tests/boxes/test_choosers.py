@@ -44,15 +44,6 @@ def test_the_score_is_the_weighted_mean_overlap_with_the_boxes_of_all_thresholds
     assert len(eligible(found).boxes) == len(found.boxes)
 
 
-def test_a_box_that_holds_over_many_thresholds_beats_the_one_at_the_threshold_itself():
-    level = np.zeros((1, 60, 60), np.uint8)
-    for margin, value in ((2, 48), (8, 52), (22, 255)):  # a wide plateau below τ, a narrower one at τ, a core
-        level[0, margin : 60 - margin, margin : 60 - margin] = value
-    assert largest_boxes(level, 0.2)[0][0].tolist() == [8, 8, 52, 52]
-    (found,) = consensus_boxes(level, 0.2)
-    assert found.boxes[0].tolist() == [2, 2, 58, 58]
-
-
 def test_an_empty_map_has_no_candidates_and_does_not_disturb_its_neighbours():
     levels = blobs(0, 2)
     both = consensus_boxes(np.stack([levels[0], np.zeros_like(levels[0])]), 0.3)

@@ -1,5 +1,7 @@
 """CVAT's XML, written as CVAT writes it: every frame of a track, key frames marked, two decimals."""
 
+from itertools import zip_longest
+
 import pytest
 
 from colocam.labels import import_labels
@@ -22,12 +24,12 @@ def cvat_box(frame, box, *, key=True, outside=False, rotation=None):
     return f'<box frame="{frame}" {state} {corners} z_order="0"{turned}>\n</box>'
 
 
-def cvat_file(path, *tracks, source="film.mp4", size=40, width=97, start=0, step="", meta=META):
-    """``tracks``: (label, boxes)."""
+def cvat_file(path, *tracks, source="film.mp4", size=40, width=97, start=0, step="", meta=META, tasks=()):
+    """``tracks``: (label, boxes); ``tasks``: an attribute of each that names its task."""
     stated = meta.format(source=source, size=size, width=width, start=start, stop=39, step=step)
     body = "".join(
-        f'<track id="{index}" label="{label}" source="manual">{"".join(boxes)}</track>'
-        for index, (label, boxes) in enumerate(tracks)
+        f'<track id="{index}" {task} label="{label}" source="manual">{"".join(boxes)}</track>'
+        for index, ((label, boxes), task) in enumerate(zip_longest(tracks, tasks, fillvalue=""))
     )
     text = f'<?xml version="1.0" encoding="utf-8"?>\n<annotations><version>1.1</version>{stated}{body}</annotations>'
     path.write_text(text, encoding="utf-8")
@@ -154,15 +156,8 @@ def test_a_project_of_two_tasks(tmp_path, table, brief):
         "<id>7</id>", "<id>8</id>", 1
     )
     meta = f"<meta><project><id>1</id><tasks>{task}{other}</tasks></project></meta>"
-    path = cvat_file(
-        tmp_path / "a.xml", ("cat", [cvat_box(1, (1, 2, 3, 4))]), ("cat", [cvat_box(2, (5, 6, 7, 8))]), meta=meta
-    )
-    text = (
-        path.read_text()
-        .replace('<track id="0"', '<track id="0" task_id="8"')
-        .replace('<track id="1"', '<track id="1" task_id="7"')
-    )
-    path.write_text(text)
+    tracks = [("cat", [cvat_box(1, (1, 2, 3, 4))]), ("cat", [cvat_box(2, (5, 6, 7, 8))])]
+    path = cvat_file(tmp_path / "a.xml", *tracks, meta=meta, tasks=('task_id="8"', 'task_id="7"'))
     found = import_labels(path, "cvat", tables=[table])
     assert brief(found.corrections)[2] == ("box", (5, 6, 7, 8), True)
     assert dict(found.left_out) == {"boxes of 'b.mp4': no table is of this video": 1}

@@ -1,8 +1,6 @@
 """Export, then import: without a change, every frame is accepted and every box is the exported one."""
 
 import json
-import shutil
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -140,11 +138,3 @@ def test_without_tables_all_boxes_are_corrections(to, data):
     assert {one.kind for one in found.corrections} <= {"box", "none"}
     assert all(boxes.get(frame, 0) == len(rows) for frame, rows in video.objects_of.items())
     assert max(boxes) < FRAMES
-
-
-def test_a_zip_archive_is_read_as_its_folder_is():
-    rows = [{"frame": 3, "pts": 0.12, "class": "cat", "x1": 1, "y1": 2, "x2": 30, "y2": 40}]
-    with exported(rows, "yolo") as (out, _), tempfile.TemporaryDirectory() as folder:
-        archive = shutil.make_archive(str(Path(folder) / "labels"), "zip", out)
-        tables = [out.parent / "clip one.csv"]
-        assert import_labels(archive, "yolo", tables=tables) == import_labels(out, "yolo", tables=tables)

@@ -58,15 +58,6 @@ def test_impossible_share(tmp_path, val_fraction):
         read_catalogue(two_tags(tmp_path), val_fraction=val_fraction)
 
 
-def test_natural_order(tmp_path):
-    touch(tmp_path, "cat/clip10.mp4", "cat/clip2.mp4", "cat/clip1.mp4", "dog/a.mp4", "dog/b.mp4")
-    touch(tmp_path, *(f"dog/pictures/frame{number}.jpg" for number in (10, 9, 1, 100)))
-    catalogue = read_catalogue(tmp_path)
-    assert [clip.name for clip in catalogue.clips if clip.tag == "cat"] == ["cat/clip1", "cat/clip2", "cat/clip10"]
-    pictures = next(clip for clip in catalogue.clips if clip.frames)
-    assert [path.name for path in pictures.frames] == ["frame1.jpg", "frame9.jpg", "frame10.jpg", "frame100.jpg"]
-
-
 @given(st.lists(st.text("aB0019é٣²猫.", max_size=8), unique=True), st.randoms(use_true_random=False))
 def test_natural_key_is_a_total_order(names, random):
     shuffled = random.sample(names, len(names))

@@ -276,19 +276,12 @@ def test_validation_maps_choose(tmp_path, map_truth):
     assert found.data.validation_frames == found.data.threshold_maps == 2
 
 
-def test_maps_of_any_size(tmp_path, map_truth):
+@pytest.mark.parametrize("dog", [{("dog/test", 0): map_of((0, 0, 47, 39))[::2, ::2]}, {}], ids=["wrong", "missing"])
+def test_maps_of_any_size_and_a_missing_one(tmp_path, map_truth, dog):
     large = cv2.resize(map_of((10, 10, 29, 29)), (96, 120), interpolation=cv2.INTER_NEAREST)
-    folder = save_maps(tmp_path / "maps", {("cat/test", 0): large, ("dog/test", 0): map_of((0, 0, 47, 39))[::2, ::2]})
-    found = evaluate_predictions(folder, map_truth)
-    assert (found.maps["oracle-per-class"].classes["cat"], found.maps["oracle-per-class"].classes["dog"]) == (100, 0)
-
-
-def test_a_missing_map(tmp_path, map_truth):
-    folder = save_maps(tmp_path / "maps", {("cat/test", 0): map_of((10, 10, 29, 29))})
-    found = evaluate_predictions(folder, map_truth)
-    assert found.data.missing == 1
-    assert found.maps["oracle-per-class"].classes["dog"] == 0
-    assert found.maps["oracle-per-class"].classes["cat"] == 100
+    found = evaluate_predictions(save_maps(tmp_path / "maps", {("cat/test", 0): large, **dog}), map_truth)
+    assert found.maps["oracle-per-class"].classes == {"cat": 100, "dog": 0}
+    assert found.data.missing == (not dog)
 
 
 def test_pxap(colocam, tmp_path, map_truth):

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file
-from colocam.labels import FORMATS, Format, export
+from colocam.labels import FORMATS, Format
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "extend" / "format.md"
 EXTENSION = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
@@ -36,18 +35,6 @@ def test_a_format_in_a_file_of_ones_own(table, tmp_path, new_colocam, monkeypatc
     monkeypatch.delenv("COLOCAM_EXTENSIONS")
     without = new_colocam("export", table, "--to", "mine", "-o", tmp_path / "other")
     assert without.error.startswith("error: --to must be a label format, got 'mine'")
-
-
-def test_a_format_from_python_follows_the_rules_of_all(table, tmp_path, monkeypatch):
-    def write(labels, folder, options):
-        (folder / "names.txt").write_text(f"{labels.classes} {options.images}")
-        (folder / "count.txt").write_text(str(len(labels.videos[0].objects)))
-
-    monkeypatch.setitem(FORMATS, "mine", Format("names", write))
-    out = export([table], "mine", tmp_path / "out")
-    assert sorted(path.name for path in out.glob("[!.]*")) == ["count.txt", "names.txt"]
-    with pytest.raises(ColocamError, match="got 'mien': did you mean 'mine'"):
-        export([table], "mien", tmp_path / "other")
 
 
 @pytest.mark.parametrize(

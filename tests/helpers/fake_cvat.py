@@ -2,11 +2,13 @@
 
 import io
 import json
-import threading
 import zipfile
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from served_page import over_socket
 
 DATE = "2026-01-01T00:00:00Z"
 SUMMARY = {"count": 0, "completed": 0, "validation": 0, "url": "http://x/"}
@@ -90,65 +92,38 @@ class FakeCvat:
         operation = {"type": "import:annotations", "target": "task"}
         return {**state, "id": "rq-1", "created_date": DATE, "operation": operation}
 
+    async def read(self, request):
+        """Answer a GET."""
+        if request.headers.get("authorization") != f"Bearer {self.token}":
+            return JSONResponse({"detail": "Invalid token."}, 401)
+        found = self.get(request.url.path.rstrip("/"))
+        if isinstance(found, bytes):
+            return Response(found)
+        return JSONResponse({"detail": "Not found."}, 404) if found is None else JSONResponse(found)
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers from ``self.server.fake``."""
+    async def begin(self, request):
+        """Begin or finish an upload, as cvat-sdk does it by the protocol TUS."""
+        if "upload-start" in request.headers:
+            return Response(status_code=202)
+        if "upload-finish" in request.headers:
+            self.format = request.query_params.getlist("format")
+            return JSONResponse({"rq_id": "rq-1"}, 202)
+        place = f"{request.base_url}api/tasks/12/annotations/upload-1"
+        return Response(status_code=201, headers={"location": place, "upload-filename": "labels.xml"})
 
-    def log_message(self, *_):
-        pass
-
-    def answer(self, status, content=b"", **headers):
-        kind = "application/octet-stream" if isinstance(content, bytes) else "application/json"
-        body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        self.send_response(status)
-        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def body(self):
-        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-
-    def do_GET(self):
-        fake = self.server.fake
-        if self.headers.get("Authorization") != f"Bearer {fake.token}":
-            self.answer(401, {"detail": "Invalid token."})
-            return
-        found = fake.get(urlsplit(self.path).path.rstrip("/"))
-        self.answer(404, {"detail": "Not found."}) if found is None else self.answer(200, found)
-
-    def do_POST(self):
-        self.body()
-        if "Upload-Start" in self.headers:
-            self.answer(202)
-        elif "Upload-Finish" in self.headers:
-            self.server.fake.format = parse_qs(urlsplit(self.path).query)["format"]
-            self.answer(202, {"rq_id": "rq-1"})
-        else:
-            place = f"http://{self.headers['Host']}/api/tasks/12/annotations/upload-1"
-            self.answer(201, Location=place, Upload_Filename="labels.xml")
-
-    def do_PATCH(self):
-        sent, fake = self.body(), self.server.fake
-        if self.path.endswith("/upload-1"):
-            fake.uploaded["labels.xml"] = sent
-            self.answer(204, Upload_Offset=str(len(sent)))
-        else:
-            assert "action=create" in self.path
-            fake.patched.append(json.loads(sent))
-            self.answer(200, fake.annotations)
+    async def change(self, request):
+        """Take the bytes of an upload, or annotations to add."""
+        sent = await request.body()
+        if request.url.path.endswith("/upload-1"):
+            self.uploaded["labels.xml"] = sent
+            return Response(status_code=204, headers={"upload-offset": str(len(sent))})
+        assert "action=create" in request.url.query
+        self.patched.append(json.loads(sent))
+        return JSONResponse(self.annotations)
 
 
-@contextmanager
 def serving(fake):
     """Serve ``fake`` and give its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.fake = fake
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    answers = {"GET": fake.read, "POST": fake.begin, "PATCH": fake.change}
+    routes = [Route("/{path:path}", answer, methods=[method]) for method, answer in answers.items()]
+    return over_socket(lambda _: Starlette(routes=routes))

@@ -38,6 +38,12 @@ def eventually(condition):
     return found
 
 
+def model_file(path):
+    """A file in the place of a model; its bytes are its name."""
+    path.write_bytes(path.name.encode())
+    return path
+
+
 def grey_film(make_video, path, values, width=64):
     """A film whose frames are grey, each of another value."""
     return make_video(path, [np.full((48, width, 3), value, np.uint8) for value in values])
@@ -78,7 +84,8 @@ class MovingBox:
                 frame=frame.index,
                 pts=frame.pts,
                 tag=self.tag,
-                probability=0.9,
+                probability=0.4,
+                shot_probability=0.9,
                 box=Box(x, 6.0 + self.down, x + 20, 30.0) if self.presence <= 0.8 else None,
                 score=faint,
                 raw_map=heat,
@@ -156,9 +163,7 @@ def serving(folder, films=(), *, model=MovingBox, load=None, beside=(), quick=st
     """A server on ``folder``; all films, paths or paths with names, are ready."""
     with open_workspace(folder) as workspace:
         store = EventStore(workspace.database)
-        if run is None:
-            run = folder / "model.onnx"
-            run.write_bytes(b"a model")
+        run = run or model_file(folder / "model.onnx")
         library = Library(
             workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick, segmenter=segmenter
         )

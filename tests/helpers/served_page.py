@@ -1,6 +1,8 @@
 """The page of ``colocam serve`` in Chromium, and a server over a real socket."""
 
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from colocam.serve.server import hosts_of, make_app, web_server
 from served_library import PATIENCE, serving
 
 CHROMIUM = Path("/usr/bin/chromium")
+MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 
 
 class ServedPage:
@@ -78,6 +81,14 @@ class ServedPage:
         mouse.move(*far, steps=3)
         mouse.up()
 
+    def play(self, look):
+        """Play to the end; the position of each frame that is shown, with what a function in JavaScript gives then."""
+        return self.page.evaluate(
+            "() => new Promise((done) => { const { player } = window.colocam, seen = [], shown = player.onShown;"
+            f" player.onShown = (at) => {{ shown(at); if (player.playing) seen.push([at, ({look})()]); }};"
+            " player.onState = () => { if (!player.playing) done(seen); }; player.play(); })"
+        )
+
     def until_box(self, *corners):
         """Wait until the page shows this box."""
         self.until(f"document.querySelector('.frame-facts').dataset.box === '{','.join(map(str, corners))}'")
@@ -131,15 +142,26 @@ class ServedPage:
 
 
 @contextmanager
-def listening(server, port=0):
-    """Serve over a real socket; gives the address."""
+def running(*words, before="", **how):
+    """``colocam serve`` with a stored model in a process of its own, which runs ``before`` first; has its address."""
+    command = [sys.executable, "-c", f"{before}from colocam.cli import main; main()", "serve", MODEL, *map(str, words)]
+    with subprocess.Popen([*command, "--no-open"], stdout=subprocess.PIPE, text=True, **how) as child:
+        child.address = child.stdout.readline().strip()
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+@contextmanager
+def over_socket(app_at, port=0):
+    """Serve the application that ``app_at(port)`` gives over a real socket; gives the address."""
     with socket.socket(proto=socket.IPPROTO_TCP) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
         own.listen(64)
         at = own.getsockname()[1]
-        app = make_app(server.library, hosts_of("127.0.0.1", at))
-        running = web_server(app)
+        running = web_server(app_at(at))
         running.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=running.run, kwargs={"sockets": [own]}, daemon=True)
         thread.start()
@@ -148,6 +170,11 @@ def listening(server, port=0):
         finally:
             running.should_exit = True
             thread.join(10)
+
+
+def listening(server, port=0):
+    """Serve films over a real socket; gives the address."""
+    return over_socket(lambda at: make_app(server.library, hosts_of("127.0.0.1", at)), port)
 
 
 @contextmanager

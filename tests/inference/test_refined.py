@@ -62,6 +62,16 @@ def test_boxes_are_extents_of_the_masks_of_each_shot(film, box_segmenter_files):
     assert len({one.track for one in found[:40]} & {one.track for one in found[40:]}) == 0
 
 
+@pytest.mark.parametrize("instances", [False, True], ids=["one", "several"])
+def test_progress_moves_within_a_window(film, instances, box_segmenter_files):
+    localizer = Localizer.load(MODELS["onnx"], refine=box_segmenter_files, instances=instances)
+    passed = []
+    for _ in localizer.stream(decode(film), passed=passed.append):
+        pass
+    assert sum(passed) == sum(SHOTS)
+    assert max(passed) <= 8
+
+
 def test_masks_reach_the_table_and_the_labels(film, tmp_path, box_segmenter_files):
     table = localize_file(
         STORED / "run", film, tmp_path, annotate=False, refine=box_segmenter_files, device="cpu"

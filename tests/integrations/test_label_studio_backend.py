@@ -32,8 +32,12 @@ def work(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory):
-    return tmp_path_factory.mktemp("films")
+def films(tmp_path_factory, make_video, square_video):
+    """Two films of one name."""
+    folder = tmp_path_factory.mktemp("films")
+    for seed, place in enumerate(("pets", "others"), 1):
+        make_video(folder / place / "my film.mp4", square_video("cat", seed)[0])
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +46,7 @@ def backend(films, work):
 
 
 @pytest.fixture
-def client(backend, films, make_video, square_video):
-    for place in ("pets", "others"):
-        if not (films / place / "my film.mp4").exists():
-            make_video(films / place / "my film.mp4", square_video("cat", 1 if place == "pets" else 2)[0])
+def client(backend):
     return TestClient(make_app(backend))
 
 

@@ -47,6 +47,12 @@ class Page(HTMLParser):
     def all(self, tag):
         return [attrs for name, attrs in self.tags if name == tag]
 
+    def sections(self):
+        """Ids of the sections, to each of which there is a link."""
+        found = [attrs["id"] for attrs in self.all("section")]
+        assert [attrs["href"] for attrs in self.all("a")] == [f"#{name}" for name in found]
+        return found
+
 
 @pytest.fixture(scope="module")
 def html(finished):
@@ -71,8 +77,7 @@ def test_the_file_is_written_whole_and_light(run):
 
 
 def test_all_sections_are_there_and_linked(page):
-    assert [attrs["id"] for attrs in page.all("section")] == SECTIONS
-    assert [attrs["href"] for attrs in page.all("a")] == [f"#{name}" for name in SECTIONS]
+    assert page.sections() == SECTIONS
     assert len(page.ids) == len(set(page.ids))
     labelled = [attrs["aria-labelledby"] for _, attrs in page.tags if "aria-labelledby" in attrs]
     assert set(labelled) <= set(page.ids)
@@ -173,8 +178,7 @@ def test_partial_runs(run, removed, sections):
     for name in removed:
         (run / name).unlink()
     page = Page(render(run))
-    assert [attrs["id"] for attrs in page.all("section")] == sections
-    assert [attrs["href"] for attrs in page.all("a")] == [f"#{name}" for name in sections]
+    assert page.sections() == sections
     assert ("has not been evaluated" in squeeze(page.text["top"])) == ("evaluation.json" in removed)
 
 
@@ -186,9 +190,7 @@ def test_frames_with_several_objects_and_doubtful_ones(run, add_review):
     (run / "evaluation.json").write_text(json.dumps(evaluation), encoding="utf-8")
     add_review(run, ("<b>/v", 4), ("<b>/v", 9))
     page = Page(render(run))
-    sections = [attrs["id"] for attrs in page.all("section")]
-    assert sections == [*SECTIONS[:2], "instances", SECTIONS[2], "review", *SECTIONS[3:]]
-    assert [attrs["href"] for attrs in page.all("a")] == [f"#{name}" for name in sections]
+    assert page.sections() == [*SECTIONS[:2], "instances", SECTIONS[2], "review", *SECTIONS[3:]]
     assert squeeze(page.text["instances"]).count("81.061.026.056.0") == 4
     text = squeeze(page.text["review"])
     assert "doubt 0.88: a & b" in text

@@ -4,9 +4,10 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from scipy import ndimage
 
 from colocam.boxes.iou import iou
-from colocam.segment.objects import CHUNK, POINTS, distinct, find_objects, suppress
+from colocam.segment.objects import AROUND, CHUNK, POINTS, _heat, distinct, find_objects, suppress
 from colocam.segment.segmenter import Masks
 
 GREY = (90, 90, 90)
@@ -102,6 +103,21 @@ def test_what_the_map_does_not_show_is_no_object():
     assert segmenter.prompts == 0
     find_objects(segmenter, [picture], np.full((1, 32, 32), 255, np.uint8))
     assert 0 < segmenter.prompts <= POINTS
+
+
+@pytest.mark.parametrize("corner", [(20, 12), (0, 0), (38, 24), (44, 30)], ids=str)
+def test_the_heat_inside_a_mask_and_around_it_within_the_frame(corner):
+    """Against SciPy's dilation; the frame covers 58 × 40 of the 64 × 64 cells."""
+    x, y = corner
+    mask, heat = np.zeros((64, 64), np.uint8), np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8)
+    cv2.ellipse(mask, (x + 7, y + 5), (7, 5), 0, 0, 360, 1, -1)
+    mask[40:] = mask[:, 58:] = 0
+    reach = round(AROUND * 64)
+    grown = ndimage.binary_dilation(mask, np.ones((2 * reach + 1,) * 2))
+    grown[40:] = grown[:, 58:] = False
+    around = grown & (mask == 0)
+    expected = heat[mask > 0].mean() / 255, heat[around].mean() / 255
+    assert _heat(mask, heat, np.array([57.4, 39.5])) == pytest.approx(expected)
 
 
 def test_the_class_decides_among_what_the_map_shows():

@@ -3,23 +3,18 @@
 import http.client
 import resource
 import socket
-import subprocess
-import sys
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from colocam.serve import server as connections
 from served_library import serving
-from served_page import listening
+from served_page import listening, running
 
 HANG = 60
 """Seconds after which a test gives up."""
-COMMAND = (
-    "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); from colocam.cli import main; main()"
-)
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); "
 
 
 def answer(port, token, path="/api/films"):
@@ -56,30 +51,23 @@ def many_files():
 @pytest.mark.usefixtures("many_files")
 def test_a_thousand_half_open_requests_keep_nobody_out(make_video, tmp_path):
     film = make_video(tmp_path / "film.mp4", 5)
-    model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
-    arguments = ["serve", model, film, "-o", tmp_path / "page", "--no-open"]
     log = tmp_path / "log"
     with (
         log.open("wb") as errors,
-        subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True
-        ) as child,
+        running(film, "-o", tmp_path / "page", before=FEW_FILES, stderr=errors) as child,
         ExitStack() as held,
     ):
-        try:
-            address = urlsplit(child.stdout.readline().strip())
-            token = parse_qs(address.query)["token"][0]
-            before = log.stat().st_size
-            for number in range(1200):
-                data = (b"GET / HT", b"", b"POST / HTTP/1.1\r\nHost: x\r\n")[number % 3]
-                held.enter_context(opened(address.port, data))
-                if number % 10 == 0:
-                    opened(address.port, b"no HTTP\r\n\r\n").close()
-                if number % 300 == 299:
-                    assert answer(address.port, token) == 200
-            assert log.stat().st_size - before < 5000
-        finally:
-            child.kill()
+        address = urlsplit(child.address)
+        token = parse_qs(address.query)["token"][0]
+        before = log.stat().st_size
+        for number in range(1200):
+            data = (b"GET / HT", b"", b"POST / HTTP/1.1\r\nHost: x\r\n")[number % 3]
+            held.enter_context(opened(address.port, data))
+            if number % 10 == 0:
+                opened(address.port, b"no HTTP\r\n\r\n").close()
+            if number % 300 == 299:
+                assert answer(address.port, token) == 200
+        assert log.stat().st_size - before < 5000
 
 
 @contextmanager

@@ -2,35 +2,10 @@
 
 import io
 
-import cv2
 import numpy as np
 import pytest
 
-from colocam.serve.film_data import FilmIndex, even_size, index_film, load_index, same_times, save_index
-from colocam.serve.stills import BEHIND, Stills
-from colocam.video.fence import decode
-
-
-def index(path, tmp_path):
-    return index_film(path, tmp_path / "proxy.mp4", tmp_path / "thumbnail.jpg")
-
-
-def test_index_and_proxy_have_the_frames_of_the_film(make_video, tmp_path):
-    times = np.cumsum([0.3, *np.tile([0.02, 0.04, 0.1], 6)])
-    pictures = [np.full((48, 64, 3), 10 + 12 * number, np.uint8) for number in range(19)]
-    film = make_video(tmp_path / "film.mkv", pictures, times=times, options={"bf": "3"})
-    found = index(film, tmp_path)
-    expected = [(frame.index, frame.pts) for frame in decode(film)]
-    assert found.frames.tolist() == [number for number, _ in expected]
-    assert found.pts.tolist() == [pts for _, pts in expected]
-    shown = list(decode(tmp_path / "proxy.mp4"))
-    assert [round((frame.image.mean() - 10) / 12) for frame in shown] == list(range(19))
-    np.testing.assert_array_equal(found.proxy, [frame.pts for frame in shown])
-    np.testing.assert_allclose(found.proxy, found.pts - found.pts[0], atol=1e-4)
-    stored = tmp_path / "index.npz"
-    save_index(stored, found)
-    loaded = load_index(stored, found.source)
-    assert all(np.array_equal(a, b) for a, b in zip(loaded[:5], found[:5], strict=True))
+from colocam.serve.film_data import FilmIndex, even_size, load_index, same_times, save_index
 
 
 def test_a_damaged_index_is_none_or_whole(tmp_path):
@@ -50,18 +25,6 @@ def test_a_damaged_index_is_none_or_whole(tmp_path):
     assert None in found
     for one in found:
         assert one is None or all(np.array_equal(a, b) for a, b in zip(one[:5], whole[:5], strict=True))
-
-
-def test_stills_are_the_frames_of_their_index_in_any_order(make_video, number_of, tmp_path):
-    film = make_video(tmp_path / "film.mp4", 50, options={"bf": "3"})
-    stills = Stills()
-    for number in (0, 7, 3, 49, 49 - BEHIND + 1, 20, 21, 0, 48):
-        image = cv2.imdecode(np.frombuffer(stills.get("film", film, number), np.uint8), cv2.IMREAD_COLOR)
-        assert number_of(image) == number
-    assert stills.get("film", film, 50) is None
-    for other in range(4):  # more films than are kept open
-        assert stills.get(f"film {other}", film, other) is not None
-    stills.close()
 
 
 def test_times_that_do_not_rise_keep_number_and_order():

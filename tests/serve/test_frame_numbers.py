@@ -27,20 +27,6 @@ NUMBER_IN = """
   return number;
 }
 """
-PLAY = """
-() => new Promise((done) => {
-  const view = window.colocam, pairs = [], shown = view.player.onShown;
-  view.player.onShown = (at) => {
-    shown(at);
-    if (view.player.playing) {
-      pairs.push([Number(document.querySelector(".number").dataset.frame), numberIn(view.parts.still)]);
-    }
-  };
-  view.player.onState = () => { if (!view.player.playing) done(pairs); };
-  view.player.go(0);
-  view.player.play();
-})
-"""
 
 
 def numbered_frame(number, width=BITS * BLOCK, height=64):
@@ -112,6 +98,8 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf):
             opened.go(number)
             assert page.evaluate("numberIn(document.querySelector('video'))") == drawn[number], film.name
         # Playing: each frame that the browser presents.
-        pairs = page.evaluate(PLAY)
+        opened.go(0)
+        told = "Number(document.querySelector('.number').dataset.frame)"
+        pairs = [pair for _, pair in opened.play(f"() => [{told}, numberIn(window.colocam.parts.still)]")]
         assert len(pairs) >= 2, film.name
         assert all(drawn[told] == read for told, read in pairs), (film.name, pairs)

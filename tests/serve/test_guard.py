@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from starlette.testclient import TestClient
 
 from served_library import HOST, serving
 
@@ -12,14 +13,6 @@ READS = ["/", "/page/main.js", "/api/films", "/api/openapi.json", "/api/formats"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("guard") / "page") as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def locked(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("locked") / "page") as one:
-        one.client.headers.pop("x-colocam-token")
-        one.client.cookies.clear()
         yield one
 
 
@@ -82,8 +75,8 @@ def test_no_answer_may_run_foreign_or_inline_scripts(server):
         assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_everything_needs_the_token_also_on_this_machine(locked):
-    client, token = locked.client, locked.workspace.token
+def test_everything_needs_the_token_also_on_this_machine(server):
+    client, token = TestClient(server.client.app, base_url=f"http://{HOST}"), server.workspace.token
     for path in READS:
         assert client.get(path).status_code == 401
     assert client.get("/?token=wrong").status_code == 401

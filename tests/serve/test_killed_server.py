@@ -3,25 +3,9 @@
 import os
 import signal
 import socket
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
 
 from colocam.serve.store import EventStore
-
-COMMAND = (sys.executable, "-c", "from colocam.cli import main; main()", "serve")
-
-
-@contextmanager
-def running(*arguments):
-    """A server in a process of its own; gives its address."""
-    with subprocess.Popen([*COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, text=True) as child:
-        child.address = child.stdout.readline().strip()
-        try:
-            yield child
-        finally:
-            child.kill()
+from served_page import running
 
 
 def own_port():
@@ -39,8 +23,7 @@ def own_port():
 
 def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, make_video, tmp_path):
     make_video(tmp_path / "films" / "kite" / "film.mp4", 12)
-    model = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
-    arguments = (model, tmp_path / "films", "-o", tmp_path / "page", "--no-open")
+    arguments = (tmp_path / "films", "-o", tmp_path / "page")
     said, sent = [], []
     page.on("request", lambda one: sent.append(one.post_data_json["client"]) if one.method == "POST" else None)
     page.on(

@@ -10,14 +10,13 @@ from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
-from served_library import MovingBox, eventually, grey_film, serving
+from served_library import MovingBox, eventually, grey_film, model_file, serving
 
 
 @pytest.fixture
 def two(make_video, tmp_path):
     """A server with a second model beside the first, whose boxes are 12 pixels further right."""
-    other = tmp_path / "other.onnx"
-    other.write_bytes(b"another model")
+    other = model_file(tmp_path / "other.onnx")
     film = grey_film(make_video, tmp_path / "film.mp4", [90] * 20, width=80)
     load = {"model.onnx": MovingBox, "other.onnx": lambda: MovingBox(17.0)}
     folder = tmp_path / "page"
@@ -62,32 +61,16 @@ def test_what_another_model_changes(two):
     assert same["moved"] == []
 
 
-def test_switch_to_another_model_and_back_and_keep_what_was_accepted(two):
-    first = two.library.active.key
-    accepted = two.edit(kind="accepted", start=3, stop=4, tag="cat", boxes=[[8, 6, 28, 30]])
-    assert accepted.status_code == 200
-    used = two.client.post("/api/models", json={"key": two.other}).json()
-    assert used["active"] == two.other
-    assert detail(two)["results"]["box"][3] == [20, 6, 40, 30]
-    # What was accepted stays, whichever model is in use.
-    rows = two.rows()
-    assert [float(rows[at]["x1"]) for at in (3, 4)] == [8, 21]
-    assert two.client.post("/api/models", json={"key": first}).json()["active"] == first
-    assert two.client.post("/api/models", json={"key": "x"}).status_code == 422
-
-
 def test_corrections_count_before_a_new_model_has_seen_the_film(two, tmp_path):
     assert two.edit(kind="none", start=3, stop=4).status_code == 200
-    third = tmp_path / "third.onnx"
-    third.write_bytes(b"a model that cannot be opened")
+    third = model_file(tmp_path / "third.onnx")
     two.client.post("/api/models", json={"key": two.library.models.add(third, "third").key})
     assert two.library.film(two.film).results is None
     assert two.client.get("/api/lessons").json()["corrections"] == 1
 
 
 def test_the_model_in_use_is_remembered(make_video, tmp_path):
-    other = tmp_path / "other.onnx"
-    other.write_bytes(b"another model")
+    other = model_file(tmp_path / "other.onnx")
     with serving(tmp_path / "page", beside=[other]) as server:
         server.client.post("/api/models", json={"key": server.library.beside[0].key})
     film = make_video(tmp_path / "film.mp4", 4)

@@ -52,15 +52,6 @@ def test_a_second_object_reaches_table_corrections_and_every_format(served):
     assert (card["checked"], card["interpolated"]) == (2 / 40, 3 / 40)
 
 
-def test_one_object_is_stored_as_before(served):
-    served.edit({"kind": "box", **span(3, 4), "box": [1, 2, 11, 12]})
-    assert served.store.events(served.film)[0].change.as_json() == {
-        "kind": "edit",
-        "actions": [{"kind": "box", "start": 3, "stop": 4, "box": [1.0, 2.0, 11.0, 12.0]}],
-    }
-    assert [row["track"] for row in served.rows("corrections", "corrections.csv")] == [""]
-
-
 def test_split_join_delete_and_undo(served):
     before = served.rows()
     served.edit({"kind": "move", **span(10, 40), "track": 1, "into": 2})

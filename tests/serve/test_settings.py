@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from colocam.inference.localizer import Localizer
-from served_library import MovingBox, eventually, serving
+from served_library import MovingBox, eventually, model_file, serving
 from served_page import ServedPage, listening
 
 
@@ -153,8 +153,7 @@ def test_what_the_model_cannot_do_is_refused_and_of_another_model_left_out(make_
         tags = ("horse",)
         card = type("Card", (), {"size": 32, "presence": None})
 
-    beside = tmp_path / "other.onnx"
-    beside.write_bytes(b"another model")
+    beside = model_file(tmp_path / "other.onnx")
     load = {"model.onnx": MovingBox, "other.onnx": lambda: Other(17.0)}
     film = make_video(tmp_path / "film.mp4", 6)
     with serving(tmp_path / "page", [film], beside=[beside], load=lambda path: load[path.name]()) as server:

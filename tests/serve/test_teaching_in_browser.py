@@ -7,7 +7,7 @@ import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_library import LESSON, MovingBox, grey_film
+from served_library import LESSON, MovingBox, grey_film, model_file
 from served_page import served_page
 
 
@@ -25,8 +25,7 @@ def taught(page, make_video, stored_run, tmp_path, monkeypatch):
     def load(path):
         return MovingBox({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
 
-    other = tmp_path / "other.onnx"
-    other.write_bytes(b"another model")
+    other = model_file(tmp_path / "other.onnx")
     quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.01 * len(said)})  # noqa: E731
     with served_page(page, tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as opened:
         yield opened
@@ -90,14 +89,6 @@ PANES = """
   };
 })
 """
-PLAY = """
-() => new Promise((done) => {
-  const { player } = window.colocam, all = [], look = LOOK, shown = player.onShown;
-  player.onShown = (at) => { shown(at); if (player.playing) all.push([at, ...look().map((one) => one.number)]); };
-  player.onState = () => { if (!player.playing) done(all); };
-  player.play();
-})
-"""
 
 
 def test_two_models_side_by_side_show_the_same_frame(taught):
@@ -120,9 +111,9 @@ def test_two_models_side_by_side_show_the_same_frame(taught):
     for frame in (12, 29, 3):  # paused: of the reader, or of the proxy until that has come
         taught.go(frame)
         panes(frame)
-    shown = taught.page.evaluate(PLAY.replace("LOOK", PANES))
+    shown = taught.play(f"() => ({PANES})().map((one) => one.number)")
     assert len(shown) >= 2
-    assert all(at == own == other for at, own, other in shown), shown
+    assert all(at == own == other for at, (own, other) in shown), shown
     # The wheel over one pane zooms both, and both keep the same part in sight.
     taught.go(5)
     before = panes(5)
@@ -161,6 +152,7 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.press("Escape")
     taught.until("window.colocam.film.results.box[1][0] === 18 && !document.querySelector('dialog')")
     assert taught.box() == [5, 6, 25, 30]  # what was accepted stays
+    assert [float(row["x1"]) for row in taught.server.rows()[:2]] == [5, 18]
     taught.press(".")
     taught.until_box(18, 6, 38, 30)
     # Every ten corrections, thresholds follow at once.
@@ -171,3 +163,6 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.until("window.colocam.film.results.box[2][0] === 13")
     assert taught.library.active.title == "thresholds 2"
     assert taught.box() == [18, 6, 38, 30]
+    taught.click("Learn…")
+    taught.click("Back to the first model")
+    taught.until("window.colocam.film.results.box[2][0] === 7")

@@ -25,6 +25,15 @@ def settle():
     time.sleep(0.02)
 
 
+@pytest.fixture
+def video(tmp_path):
+    """A file that is large enough to be remembered, and not of this moment."""
+    (tmp_path / "video.mp4").write_bytes(bytes(SMALL))
+    os.utime(tmp_path / "video.mp4", (1, 1))
+    settle()
+    return tmp_path / "video.mp4"
+
+
 def blake2(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
@@ -39,11 +48,8 @@ def test_digests_are_those_of_b2sum(tmp_path):
     assert FileDigests().of_files([first]) != FileDigests().of_file(first)
 
 
-def test_a_file_is_read_once_until_it_changes(tmp_path, reads):
-    video, memory = tmp_path / "video.mp4", tmp_path / "memory.jsonl"
-    video.write_bytes(bytes(SMALL))
-    os.utime(video, (1, 1))
-    settle()
+def test_a_file_is_read_once_until_it_changes(tmp_path, video, reads):
+    memory = tmp_path / "memory.jsonl"
     digests = FileDigests(memory)
     before = digests.of_file(video)
     assert digests.of_file(video) == before
@@ -67,10 +73,8 @@ def test_a_file_that_has_just_changed_is_not_remembered(tmp_path):
         assert digests.of_file(video) == blake2(bytes(SMALL) + last)
 
 
-def test_a_damaged_memory_costs_time_alone(tmp_path, reads):
-    video, memory = tmp_path / "video.mp4", tmp_path / "memory.jsonl"
-    video.write_bytes(bytes(SMALL))
-    settle()
+def test_a_damaged_memory_costs_time_alone(tmp_path, video, reads):
+    memory = tmp_path / "memory.jsonl"
     digests = FileDigests(memory)
     before = digests.of_file(video)
     digests.save()
@@ -85,10 +89,7 @@ def test_a_damaged_memory_costs_time_alone(tmp_path, reads):
     assert len(reads) == 7
 
 
-def test_a_memory_that_cannot_be_written_is_no_error(tmp_path, reads):
-    video = tmp_path / "video.mp4"
-    video.write_bytes(bytes(SMALL))
-    settle()
+def test_a_memory_that_cannot_be_written_is_no_error(tmp_path, video, reads):
     for memory in (tmp_path / "nowhere" / "memory.jsonl", Path("/proc/memory.jsonl"), video.parent):
         digests = FileDigests(memory)
         assert digests.of_file(video) == blake2(bytes(SMALL))

@@ -36,17 +36,6 @@ def test_probe_says_what_the_file_holds(tmp_path, make_video):
     assert probe(path) == VideoInfo(80, 60, Fraction(30000, 1001), pytest.approx(30 * 1001 / 30000))
 
 
-def test_same_pictures_as_another_reader(tmp_path, make_video):
-    pictures = np.random.default_rng(0).integers(0, 256, (6, 6, 8, 3), np.uint8).repeat(8, axis=1).repeat(8, axis=2)
-    path = make_video(tmp_path / "a.mp4", pictures)
-    capture = cv2.VideoCapture(str(path))
-    for frame in decode(path):
-        read, bgr = capture.read()
-        assert read
-        assert mean_error(frame.image, bgr[..., ::-1]) < 1
-    assert not capture.read()[0]
-
-
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("rotation", [0, 90, 180, 270])
 def test_rotation_and_mirroring_are_applied(tmp_path, make_video, quadrants, rotation, mirrored):

@@ -32,8 +32,8 @@ TINY = 1e-9
 class Refiner(Protocol[Found]):
     """Gives the frames of a window their masks, in two steps."""
 
-    def find(self, window: Window, /) -> Found:
-        """What the segmenter finds, whatever was chosen in the windows before."""
+    def find(self, window: Window, passed: Callable[[int], object], /) -> Found:
+        """What the segmenter finds, whatever was chosen in the windows before; counts frames that are done."""
         ...
 
     def choose(self, window: Window, found: Found, /) -> None:
@@ -54,13 +54,12 @@ def refine_windows(
     def finish() -> Window:
         window, found = waiting.popleft()
         refiner.choose(window, wait_for(found, *stopping))
-        passed(len(window))
         return window
 
     with closing(observed), ExitStack() as stack:
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         for window in observed:
-            waiting.append((window, long_work(pool.submit(refiner.find, window))))
+            waiting.append((window, long_work(pool.submit(refiner.find, window, passed))))
             if len(waiting) > 1:
                 yield finish()
         while waiting:
@@ -74,9 +73,9 @@ class OneMask:
         self._segmenter = segmenter
         self._before: Float64Array | None = None
 
-    def find(self, window: Window) -> MaskCandidates:
+    def find(self, window: Window, passed: Callable[[int], object]) -> MaskCandidates:
         """All masks."""
-        return mask_candidates(self._segmenter, *_images_and_levels(window))
+        return mask_candidates(self._segmenter, *_images_and_levels(window), passed)
 
     def choose(self, window: Window, found: MaskCandidates) -> None:
         """Set ``refined`` and ``mask``."""
@@ -102,10 +101,10 @@ class SeveralMasks:
         self._segmenter, self._tag = segmenter, tag
         self._network = network if isinstance(network, Passes) and network.reads_crops else None
 
-    def find(self, window: Window) -> list[list[ObjectMask]]:
+    def find(self, window: Window, passed: Callable[[int], object]) -> list[list[ObjectMask]]:
         """The objects of each frame."""
         shows = None if self._network is None else partial(self._shows, self._network, self._class_of(window))
-        return find_objects(self._segmenter, *_images_and_levels(window), shows)
+        return find_objects(self._segmenter, *_images_and_levels(window), shows, passed)
 
     def choose(self, window: Window, found: list[list[ObjectMask]]) -> None:
         """Set ``candidates`` and ``masks``."""

@@ -70,7 +70,11 @@ class WarmPoints(NamedTuple):
 
 
 def find_objects(
-    segmenter: Segmenter, images: Sequence[Image], levels: Levels, shows: Shows | None = None
+    segmenter: Segmenter,
+    images: Sequence[Image],
+    levels: Levels,
+    shows: Shows | None = None,
+    passed: Callable[[int], object] = int,
 ) -> list[list[ObjectMask]]:
     """The objects of each of B ≥ 1 frames, the best first; frames do not depend on each other.
 
@@ -79,6 +83,7 @@ def find_objects(
         images: frames (H, W, 3), each of its own size.
         levels: (B, h, w) heat maps in 8 bits, each stretched over its frame.
         shows: reads the class of masks, in any thread; None: the score is without the class.
+        passed: called with numbers of frames that are done.
     """
     work = partial(_objects, shows)
     batches = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
@@ -92,6 +97,7 @@ def find_objects(
         for own, (inside, filled, warm) in zip(batches, pool.map(prepare, batches), strict=True):
             masks = _masks(segmenter, filled, inside, [one.points for one in warm])
             found += parallel_map(work, images[own], levels[own], (inside / segmenter.side).tolist(), warm, masks)
+            passed(len(masks))
     return found
 
 

@@ -94,8 +94,13 @@ def choose_masks(
     return [Refined(mask, box, overlap) if overlap and box.any() else None for mask, box, overlap in results]
 
 
-def mask_candidates(segmenter: Segmenter, images: Sequence[Image], levels: Levels) -> MaskCandidates:
-    """All masks of B ≥ 1 frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame."""
+def mask_candidates(
+    segmenter: Segmenter, images: Sequence[Image], levels: Levels, passed: Callable[[int], object] = int
+) -> MaskCandidates:
+    """All masks of B ≥ 1 frames (H, W, 3) with heat maps (B, h, w) in 8 bits, each stretched over its frame.
+
+    ``passed`` is called with numbers of frames that are done.
+    """
     batches = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
 
     def prepare(own: slice) -> tuple[Levels, Prompts]:
@@ -103,12 +108,18 @@ def mask_candidates(segmenter: Segmenter, images: Sequence[Image], levels: Level
         return squares(images[own], inside, segmenter.side), map_prompts(levels[own], inside)
 
     parts, started = [], deque[Callable[[], tuple[Array, Float64Array, Float64Array, Float64Array]]]()
+
+    def finish() -> None:
+        parts.append(started.popleft()())
+        passed(len(parts[-1][0]))
+
     with ThreadPoolExecutor(1, "squares") as pool:  # prepares the next frames while the segmenter computes
         for own, prepared in zip(batches, pool.map(prepare, batches), strict=True):
             started.append(_start_masks(segmenter, images[own], levels[own], *prepared))
             if len(started) > 1:  # a GPU has the next frames to compute while the host waits for these
-                parts.append(started.popleft()())
-    parts.extend(finish() for finish in started)
+                finish()
+    while started:
+        finish()
     logits, *numbers = zip(*parts, strict=True)
     return MaskCandidates([one for some in logits for one in some], *map(np.concatenate, numbers))
 

@@ -161,7 +161,7 @@ def test_v2_unpacked_into_folders_of_their_own_names(v2, tmp_path):
     assert [(clip.name, clip.split) for clip in nested.clips] == [(clip.name, clip.split) for clip in plain.clips]
 
 
-def test_v2_boxes_count_from_one(v2):
+def test_v2_boxes_count_from_one_and_frames_may_be_missing(v2):
     archive = read_archive(v2, version="2.2")
     assert boxes_of(archive, "cat/video-0004/shot-000004") == {
         "00000016.jpg": [(3, 4, 19, 17), (0, 0, 31, 23)],
@@ -170,14 +170,7 @@ def test_v2_boxes_count_from_one(v2):
     notes = "\n".join(archive.notes)
     assert "2 boxes with negative corners clipped to 0" in notes
     assert "2 boxes that pass the right or bottom edge clipped" in notes
-
-
-def test_v2_missing_frames(v2):
-    archive = read_archive(v2, version="2.2")
-    assert "2 shots with missing frames (first: cat/video-0001/shot-000001, 2 of 3 are there)" in archive.notes
-    shots = clips_of(archive, "train") | clips_of(archive, "val")
-    if "cat/video-0001/shot-000001" in shots:  # where video 1 trains
-        assert shots["cat/video-0001/shot-000001"] == ["00000004.jpg", "00000006.jpg"]
+    assert "2 shots with missing frames (first: cat/video-0001/shot-000001, 2 of 3 are there)" in notes
 
 
 def test_v2_three_shots_either_way(tmp_path):
