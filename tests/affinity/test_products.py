@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.losses import CoLocLoss
 from colocam.losses.affinity import (
     bilateral_product,
     color_product,
@@ -225,11 +224,3 @@ def test_non_finite_input_is_named_with_count_and_index(bad):
 def test_wrong_input_is_named(call, words):
     with pytest.raises(ColocamError, match=words):
         call()
-
-
-def test_inference_mode_changes_nothing():
-    rgb, values = colors(6, 30), numbers(6, 30, 2)
-    expected = color_product(rgb, values)
-    with torch.inference_mode():
-        torch.testing.assert_close(color_product(rgb, values), expected)
-        CoLocLoss()(rgb.transpose(1, 2).reshape(6, 3, 5, 6), values[..., 0].reshape(6, 5, 6), torch.zeros(6).long())

@@ -1,16 +1,12 @@
-"""The bench of inference runs the commands that users call, on networks with the structure of the presets."""
+"""The bench of inference runs the commands that users call."""
 
 import json
 import sys
 
 import pytest
-import torch
 
 from colocam.config import load_config
-from colocam.inference import Localizer
 from lab.bench import inference, shipped
-
-CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -67,19 +63,6 @@ def test_commands_limits_and_starts_are_measured_printed_and_written(tiny, tmp_p
 def test_a_command_that_fails_says_why():
     with pytest.raises(RuntimeError, match="ended with 3: because"):
         inference.time_process([sys.executable, "-c", "import sys; print('because', file=sys.stderr); sys.exit(3)"])
-
-
-@pytest.mark.parametrize("preset", ["resnet50", "lite0"])
-def test_a_run_has_the_structure_of_its_preset(preset, tmp_path, monkeypatch):
-    config = load_config(preset)
-    monkeypatch.setattr(shipped, "_fit", lambda *_: None)
-    card = Localizer.load(shipped.write_run(tmp_path / "run", config, CPU), "cpu").card
-    settings, frames = config.localizer, config.frames
-    assert (card.size, card.map_size, card.class_size) == (frames.crop, frames.map_size, config.classifier.size)
-    found = (card.color_mean, card.focus, card.chooser, card.crop_head, card.decoder)
-    assert found == (settings.most_color_mean, settings.focus, settings.chooser, settings.crop_head, settings.decoder)
-    assert card.normalise == (config.classifier.fit == "logistic")
-    assert card.presence is not None
 
 
 def test_an_option_of_another_benchmark_is_refused(colocam):
