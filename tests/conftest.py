@@ -426,6 +426,12 @@ def trained(training, tmp_path_factory) -> Path:
     return shutil.copytree(training / "run", tmp_path_factory.mktemp("trained") / "run")
 
 
+@pytest.fixture
+def own_run(trained, tmp_path) -> Path:
+    """A copy of that run that may be changed."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
 @pytest.fixture(scope="session")
 def onnx_file(trained, shared) -> Path:
     """The model of that run as an ONNX file; read only."""

@@ -5,7 +5,6 @@ import torch
 
 from colocam.losses import CRFLoss
 from colocam.losses.affinity import bilateral_product, dense_bilateral_product, engine
-from colocam.losses.affinity.engine import window_product
 
 
 def frames(height, width, seed=0):
@@ -23,17 +22,6 @@ def test_within_one_percent(sigma_rgb, sigma_xy):
     exact = dense_bilateral_product(rgb, values, sigma_rgb, sigma_xy)
     found = bilateral_product(rgb, values, sigma_rgb, sigma_xy).flatten(2)
     assert (found - exact).norm() <= 0.01 * exact.norm()
-
-
-@pytest.mark.parametrize("sigma_rgb", [0.1, 20.0])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_window_over_the_whole_frame_is_the_exact_product(sigma_rgb, dtype):
-    rgb, values = frames(9, 6)
-    rgb[..., 1:] = rgb[..., :1] + torch.rand(2, 3, 9, 5, generator=torch.Generator().manual_seed(2)) * 2 * sigma_rgb
-    found = window_product(rgb.flatten(2), values.flatten(2).to(dtype), (9, 6), sigma_rgb, 3.0, (8, 5))
-    assert found.dtype == dtype
-    exact = dense_bilateral_product(rgb, values, sigma_rgb, 3.0)
-    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-6)
 
 
 def test_the_loss_and_its_gradient():

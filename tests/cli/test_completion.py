@@ -26,12 +26,6 @@ def complete(*words):
     return [item.value for item in shell.get_completions(before, incomplete)]
 
 
-def test_formats_are_those_of_the_registry():
-    assert complete("export", "boxes.csv", "--to", "") == list(writable())
-    assert complete("export", "boxes.csv", "--to", "yolo") == ["yolo", "yolo-segments"]
-    assert complete("import", "labels.zip", "--from", "") == list(readable())
-
-
 @pytest.mark.parametrize("command", [("train", "videos"), ("study", "compare"), ("bench", "train")])
 def test_presets(command):
     assert complete(*command, "--preset", "") == preset_names()
@@ -52,6 +46,9 @@ def test_presets(command):
         (("localize", "run", "--device", ""), ["cpu", "cuda"]),
         (("review", "run", "--for", ""), ["errors", "learning"]),
         (("bench", "in"), ["inference"]),
+        (("export", "boxes.csv", "--to", ""), list(writable())),
+        (("export", "boxes.csv", "--to", "yolo"), ["yolo", "yolo-segments"]),
+        (("import", "labels.zip", "--from", ""), list(readable())),
     ],
 )
 def test_values_of_options(words, values):

@@ -52,6 +52,7 @@ def test_one_file_serves_every_command(monkeypatch, tmp_path, collection, frame_
         assert line["loss"] == pytest.approx(line["seeds"] + line["mean"], rel=1e-4)
         assert line["mean"] > 0
         assert not line.keys() & {"crf", "size", "coloc"}
+    assert all(line.keys() >= {"seeds", "crf", "size"} for line in journal(run, "fcam"))
     card = parse_card((run / "model.json").read_text(encoding="utf-8"), "model.json")
     assert (card.method, card.decoder, card.chooser, card.threshold) == ("calm", (8, 8, 8, 8), "corner", 0.2)
     printed = command("evaluate", run, "--boxes", collection.truth)

@@ -7,21 +7,13 @@ import pytest
 import timm
 import torch
 
+from batch_norms import unsettle
 from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.models import Classifier, Encoder, LocalizerNet
 from colocam.models.model_file import Model, save_model
 from colocam.models.networks import build_with_timm
 from colocam.models.resnet import BLOCKS, ResNet, is_plain_resnet
-
-
-def disturbed(network):
-    """Weights that no two layers share, so that a layer in another's place shows."""
-    torch.manual_seed(1)
-    for tensor in network.state_dict().values():
-        if tensor.is_floating_point():
-            tensor.copy_(torch.rand_like(tensor) * 0.1 + 0.02)
-    return network.eval()
 
 
 @pytest.mark.parametrize("stride", [8, 16, 32])
@@ -31,7 +23,7 @@ def test_it_computes_what_timms_computes(stride, early):
     ours, theirs = Encoder(backbone), build_with_timm(backbone)
     assert isinstance(ours.network, ResNet)
     assert not isinstance(theirs.network, ResNet)
-    disturbed(theirs.network)
+    unsettle(theirs.network)
     ours.network.load_state_dict(theirs.network.state_dict())
     frames = torch.randn(2, 3, 64, 64)
     with torch.no_grad():

@@ -3,7 +3,6 @@
 Faults of the recommended models stay unseen where tests use models of their own.
 """
 
-import csv
 import json
 import shutil
 import time
@@ -20,6 +19,8 @@ from colocam.serve.store import MARKER
 from colocam.types import Box
 from colocam.video.fence import decode
 from counting import inclusive_iou
+from csv_rows import csv_rows
+from run_files import journal
 
 SIZES = {
     "frames.resize",
@@ -52,14 +53,9 @@ def settings_of(config: Config) -> dict[str, object]:
     return dict(flat(config.model_dump(mode="json")))
 
 
-def rows_of(table):
-    with table.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def tables_of(folder):
     """Rows of all tables below a folder, by the names of their films."""
-    return {path.relative_to(folder).with_suffix("").as_posix(): rows_of(path) for path in folder.rglob("*.csv")}
+    return {path.relative_to(folder).with_suffix("").as_posix(): csv_rows(path) for path in folder.rglob("*.csv")}
 
 
 def numbers(rows, *columns):
@@ -150,7 +146,7 @@ def test_every_switch_reaches_the_training_and_the_model(preset, run, card):
         assert card.threshold == pytest.approx(stage2.threshold * (0.8 if lower else 1))
     assert (run / "colocam" / "crop_head").is_dir() == stage2.crop_head
     assert (run / "colocam" / "teacher" / "labels.npy").is_file() == (preset == "lite0")
-    steps = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    steps = journal(run)
     terms = {
         step["phase"]: step.keys() & {"seeds", "crf", "size", "coloc"} for step in steps if step["event"] == "train"
     }

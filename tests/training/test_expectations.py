@@ -1,6 +1,5 @@
 """What training says of too few videos, and of a class that is not learnt."""
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from colocam.config import load_config
 from colocam.data.catalogue import Catalogue
 from colocam.training.train import EXPECTED, FEW, few_videos, near_chance
 from colocam.types import Clip
+from csv_rows import csv_rows
 
 CPU, PRETRAINED = load_config("cpu"), load_config("resnet50")
 
@@ -45,10 +45,8 @@ def test_a_class_near_chance_is_told_with_its_accuracy(classes, bound):
 
 def test_what_to_expect_is_what_the_study_measured():
     study = Path(__file__).parents[2] / "lab/notes/studies/youtube-objects-frames/videos/table.csv"
-    with study.open(newline="") as file:
-        rows = list(csv.DictReader(file))
     measured = [
         (int(row["clips of each class"].split()[0]), round(float(row["tags-only"]), 1), round(float(row["class"]), 1))
-        for row in rows
+        for row in csv_rows(study)
     ]
     assert [tuple(point) for point in EXPECTED] == [row for row in measured if row[0] <= FEW]

@@ -24,6 +24,7 @@ from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
 from colocam.utils.digests import file_digest
 from lessons import add_crop_head, of_truth
+from run_files import journal
 
 PARTS_BUT_HEAD = ("seeds", "projection", "threshold", "presence")
 
@@ -103,18 +104,17 @@ def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, 
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_learning_uses_the_terms_of_the_last_round(trained, corrections, tmp_path, rounds):
+def test_learning_uses_the_terms_of_the_last_round(own_run, corrections, tmp_path, rounds):
     """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them.
 
     Replay of the old maps goes with the sparse seeds. After several rounds a second lesson has labels from own boxes.
     """
-    folder = shutil.copytree(trained, tmp_path / "run")
-    text = (folder / "config.yaml").read_text()
+    text = (own_run / "config.yaml").read_text()
     assert "rounds: 1" in text
-    (folder / "config.yaml").write_text(text.replace("rounds: 1", f"rounds: {rounds}"))
+    (own_run / "config.yaml").write_text(text.replace("rounds: 1", f"rounds: {rounds}"))
     how = Learning(threshold=False, presence=False, steps=1)
-    learn(folder, [corrections], tmp_path / "new", how)
-    steps = [line for line in map(json.loads, (tmp_path / "new/metrics.jsonl").open()) if line["event"] == "train"]
+    learn(own_run, [corrections], tmp_path / "new", how)
+    steps = [line for line in journal(tmp_path / "new") if line["event"] == "train"]
     assert len(steps) == rounds
     sparse = {"crf", "size", "coloc", "replay"}
     for step in steps:
@@ -232,18 +232,17 @@ def test_the_tag_of_a_clip_counts_more_than_a_predicted_class(trained, collectio
 
 
 @pytest.mark.parametrize("crop_head", [False, True])
-def test_corrected_classes_change_the_head_that_names_the_class(trained, collection, tmp_path, crop_head):
+def test_corrected_classes_change_the_head_that_names_the_class(own_run, collection, tmp_path, crop_head):
     """All corrected frames are said to be birds; the head of whole frames stays as it is beside one of crops."""
-    folder = shutil.copytree(trained, tmp_path / "run")
     if crop_head:
-        add_crop_head(folder)
-    made = [one for one in of_truth(trained, collection, "val", "train") if one.kind == "box"]
-    changed = [replace(one, kind="class", tag=load_model(folder).card.tags[0]) for one in made]
+        add_crop_head(own_run)
+    made = [one for one in of_truth(own_run, collection, "val", "train") if one.kind == "box"]
+    changed = [replace(one, kind="class", tag=load_model(own_run).card.tags[0]) for one in made]
     path, how = write_corrections(tmp_path / "changed.csv", changed), learning_without(*PARTS_BUT_HEAD)
-    learnt = learn(folder, [path], tmp_path / "new", how)
+    learnt = learn(own_run, [path], tmp_path / "new", how)
     assert [stage.name for stage in learnt.stages] == ["before", "head"]
     assert learnt.kept == ["head"]
-    before, after = load_model(folder).net, load_model(tmp_path / "new").net
+    before, after = load_model(own_run).net, load_model(tmp_path / "new").net
     named = (lambda net: net.crop_head) if crop_head else (lambda net: net.classifier.head)
     assert named(after).bias[0] > named(before).bias[0]
     if crop_head:
@@ -331,19 +330,18 @@ def test_presence_that_held_out_frames_do_not_measure_is_not_kept(trained, colle
     assert any(line.startswith("warning: no corrected video is held out") for line in learnt.lines())
 
 
-def test_class_thresholds_are_those_of_single_thresholds(trained, tmp_path, make_video, square_video):
+def test_class_thresholds_are_those_of_single_thresholds(trained, own_run, tmp_path, make_video, square_video):
     """A model with one threshold per class finds the boxes that --threshold gives for the class."""
-    folder = shutil.copytree(trained, tmp_path / "run")
-    card = json.loads((folder / "model.json").read_text())
+    card = json.loads((own_run / "model.json").read_text())
     taus = [0.2, 0.4, 0.6]
-    (folder / "model.json").write_text(json.dumps(card | {"class_thresholds": taus}))
+    (own_run / "model.json").write_text(json.dumps(card | {"class_thresholds": taus}))
     film = make_video(tmp_path / "film.mp4", square_video("cat", 5, 6)[0])
     for tag, tau in zip(card["tags"], taus, strict=True):
         for smooth in ("offline", "none"):
-            own = [one.box for one in Localizer.load(folder, tag=tag, smooth=smooth)(film)]
+            own = [one.box for one in Localizer.load(own_run, tag=tag, smooth=smooth)(film)]
             given = [one.box for one in Localizer.load(trained, tag=tag, threshold=tau, smooth=smooth)(film)]
             assert own == given
-    found = list(Localizer.load(folder)(film))
+    found = list(Localizer.load(own_run)(film))
     tau = taus[card["tags"].index(found[0].tag)]
     assert [one.box for one in found] == [one.box for one in Localizer.load(trained, threshold=tau)(film)]
     with pytest.raises(ColocamError, match="class_thresholds has 2 values for 3 tags"):

@@ -1,7 +1,6 @@
 """Learning a class that the model does not know: one more output of its heads, or labels only."""
 
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -59,17 +58,16 @@ def held_out(monkeypatch):
 
 
 @pytest.mark.parametrize("crop_head", [False, True])
-def test_a_new_class_is_one_more_output(trained, collection, known, foxes, tmp_path, crop_head, held_out):
+def test_a_new_class_is_one_more_output(own_run, collection, known, foxes, tmp_path, crop_head, held_out):
     held_out("bus/train-0", "fox-0")
-    trained = shutil.copytree(trained, tmp_path / "run")
     if crop_head:
-        add_crop_head(trained)
+        add_crop_head(own_run)
     file = write_corrections(tmp_path / "mine.csv", [*known, *foxes])
-    learnt = learn(trained, [file], tmp_path / "new", HEAD_ALONE)
+    learnt = learn(own_run, [file], tmp_path / "new", HEAD_ALONE)
     assert learnt.classes == ("fox",)
     assert "classes" in learnt.kept
     assert any("learnt new classes (fox)" in line for line in learnt.lines())
-    old, new = load_model(trained), load_model(tmp_path / "new")
+    old, new = load_model(own_run), load_model(tmp_path / "new")
     assert new.card.tags == (*old.card.tags, "fox")
     run = open_run(tmp_path / "new")
     assert run.catalogue.tags == new.card.tags

@@ -1,6 +1,5 @@
 """The study of the number of videos: which videos it takes, and that its table is what was evaluated."""
 
-import csv
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -9,6 +8,7 @@ import pytest
 
 from colocam.data.catalogue import Catalogue
 from colocam.types import Clip
+from csv_rows import csv_rows
 from lab.study.videos import chosen_clips
 
 
@@ -56,8 +56,7 @@ def test_the_table_is_what_was_trained_on_fewer_videos_and_evaluated(smoked):
     ET.fromstring((folder / "figure.svg").read_text(encoding="utf-8"))
     said = json.loads((folder / "study.json").read_text(encoding="utf-8"))
     assert said["cells"] == "2 of 2"
-    with (folder / "table.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(folder / "table.csv")
     assert [row["clips of each class"] for row in rows] == ["2 clips", "all clips"]
     work = folder.parent / "work"
     for row, name in zip(rows, ("2-clips", "all-clips"), strict=True):
