@@ -38,6 +38,11 @@ class Page(HTMLParser):
             elif name == "style":
                 self.loaded.update(STYLE_URL.findall(value or ""))
 
+    def handle_data(self, data: str) -> None:
+        """Collect the addresses of a style sheet in the page."""
+        if self.cdata_elem == "style":
+            self.loaded.update(STYLE_URL.findall(data))
+
 
 def main() -> None:
     """Print each fault; exit with 1 where there is one."""

@@ -174,6 +174,7 @@ PAGE = '<html><head><link rel="stylesheet" href="style.css"></head><body><p id="
         ('<a href="https://example.org/">elsewhere</a> <a href="#here">here</a> <img src="data:,">', ""),
         ('<img src="https://example.org/a.png">', "https://example.org/a.png: loaded from another host"),
         ('<script src="//example.org/a.js"></script>', "//example.org/a.js: loaded from another host"),
+        ('<style>@import "//example.org/a.css";</style>', "//example.org/a.css: loaded from another host"),
         ('<a href="gone.html">gone</a>', "gone.html: does not exist"),
         ('<a href="index.html#gone">gone</a>', "index.html#gone: no such anchor"),
         ('<a href="../other.html">outside</a>', "../other.html: outside the site"),

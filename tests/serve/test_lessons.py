@@ -13,12 +13,11 @@ from colocam.serve import lessons as module
 from colocam.serve.lessons import Lessons
 from served_library import LESSON, eventually
 
-NO_QUICK = str
 SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]
 
 
-def ignore(_path, _title):
-    pass
+def lessons_of(run, folder, made=lambda *_: None, quick=str):
+    return Lessons(run, folder / "lessons", made, quick)
 
 
 def wait(lessons):
@@ -33,11 +32,9 @@ def command(monkeypatch):
 
 
 def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path, command):
-    run = tmp_path / "run"
-    run.mkdir()
     made = queue.Queue()
     command(LESSON)
-    lessons = Lessons(run, tmp_path / "lessons", lambda *one: made.put(one), NO_QUICK)
+    lessons = lessons_of(tmp_path, tmp_path, lambda *one: made.put(one))
     assert lessons.status()["state"] == "never"
     for number in (1, 2):
         lessons.start(SAID)
@@ -48,7 +45,7 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path, command):
         new = tmp_path / "lessons" / str(number) / "run"
         assert status["path"] == new
         assert made.get(timeout=60) == (new, f"lesson {number}")
-    again = Lessons(run, tmp_path / "lessons", ignore, NO_QUICK)
+    again = lessons_of(tmp_path, tmp_path)
     assert [title for _, title in again.earlier()] == ["lesson 1", "lesson 2"]
     assert again.status()["state"] == "done"
 
@@ -56,26 +53,24 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path, command):
 def test_a_quick_lesson_writes_a_model_with_other_thresholds(stored_run, tmp_path):
     card = parse_card((stored_run / "model.json").read_text(), "model.json")
     quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.1 * len(said)})  # noqa: E731
-    folder, seconds = Lessons(stored_run, tmp_path / "lessons", ignore, quick).quick(SAID)
+    folder, seconds = lessons_of(stored_run, tmp_path, quick=quick).quick(SAID)
     assert seconds >= 0
     localizer = Localizer.load(folder, "cpu")
     assert localizer.card == card.model_copy(update={"threshold": 0.1})
-    again = Lessons(stored_run, tmp_path / "lessons", ignore, quick)
+    again = lessons_of(stored_run, tmp_path, quick=quick)
     assert [title for _, title in again.earlier()] == ["thresholds 1"]
 
 
 def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path, command):
-    run = tmp_path / "run"
-    run.mkdir()
     command("import time; time.sleep(60)")
-    lessons = Lessons(run, tmp_path / "lessons", ignore, NO_QUICK)
+    lessons = lessons_of(tmp_path, tmp_path)
     lessons.start(SAID)
     with pytest.raises(ColocamError, match="a lesson is running"):
         lessons.start(SAID)
     lessons.stop()
     assert wait(lessons)["state"] == "cancelled"
     command("raise SystemExit('error: no frame')")
-    failing = Lessons(run, tmp_path / "lessons", ignore, NO_QUICK)
+    failing = lessons_of(tmp_path, tmp_path)
     failing.start(SAID)
     status = wait(failing)
     assert (status["state"], status["lines"], status["path"]) == ("failed", ["error: no frame"], None)
@@ -83,6 +78,6 @@ def test_one_lesson_at_a_time_and_failures_are_shown(tmp_path, command):
 
 def test_nothing_to_learn_and_files_that_cannot_learn(tmp_path):
     with pytest.raises(ColocamError, match="an ONNX file cannot learn"):
-        Lessons(tmp_path / "model.onnx", tmp_path / "lessons", ignore, NO_QUICK).start(SAID)
+        lessons_of(tmp_path / "model.onnx", tmp_path).start(SAID)
     with pytest.raises(ColocamError, match="nothing to learn"):
-        Lessons(tmp_path, tmp_path / "lessons", ignore, NO_QUICK).start([])
+        lessons_of(tmp_path, tmp_path).start([])

@@ -13,11 +13,9 @@ from served_page import ServedPage, listening
 @pytest.fixture
 def three(make_video, tmp_path):
     """Videos cat/one, dog/two and three, ready."""
-    paths = [tmp_path / "videos" / name for name in ("cat/one.mp4", "dog/two.mp4", "three.mp4")]
-    for at, path in enumerate(paths):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        make_video(path, 8 + at)
-    films = [(path, path.relative_to(tmp_path / "videos").with_suffix("").as_posix()) for path in paths]
+    films = []
+    for at, name in enumerate(("cat/one", "dog/two", "three")):
+        films.append((make_video(tmp_path / "videos" / f"{name}.mp4", 8 + at), name))
     with serving(tmp_path / "page", films) as server:
         server.ids = [film.id for film in server.library.films()]
         server.tables = lambda: len(list((tmp_path / "page" / "films").glob("*.maps")))
