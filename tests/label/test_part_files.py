@@ -1,4 +1,7 @@
-"""Parts that are not whole are noticed."""
+"""Parts are whole or not there, whenever the process that writes them is killed."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -68,3 +71,73 @@ def test_a_flipped_bit_in_the_rows_is_noticed(tmp_path):
             for one, other in zip(read, rows, strict=True):
                 np.testing.assert_array_equal(one, other, err_msg=f"byte {at}")
     assert noticed > footer / 4
+
+
+KILLED_AT_EACH_STEP = """
+import os, signal, sys, warnings
+from pathlib import Path
+import pyarrow.parquet as pq
+from colocam.labels.label_folder import durable, is_whole
+from colocam.labels.table import LocalizationTable
+from colocam.types import Localization
+
+folder, step = Path(sys.argv[1]), -1
+
+def killing(function):
+    def call(*arguments, **named):
+        global step
+        for after in (False, True):
+            step -= 1
+            if step == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if not after:
+                result = function(*arguments, **named)
+        return result
+    return call
+
+def commit(target):
+    with durable(target), LocalizationTable(target) as table:
+        for frame in range(5):
+            table.write(Localization(frame, frame / 25, "cat", 0.5, None, 0.0, None))
+
+commit(folder / "aa" / "undisturbed.parquet")
+expected = (folder / "aa" / "undisturbed.parquet").read_bytes()
+kills = seen_without = seen_with = 0
+warnings.simplefilter("ignore", DeprecationWarning)
+for number in range(1, 200):
+    target = folder / "parts" / f"{number:02}" / "part.parquet"
+    child = os.fork()
+    if child == 0:
+        step = number
+        for name in ("open", "close", "fsync", "replace", "mkdir", "unlink", "truncate"):
+            setattr(os, name, killing(getattr(os, name)))
+        pq.ParquetWriter.write_table = killing(pq.ParquetWriter.write_table)
+        pq.ParquetWriter.close = killing(pq.ParquetWriter.close)
+        commit(target)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if target.exists():
+        assert is_whole(target) and target.read_bytes() == expected, number
+        seen_with += 1
+    else:
+        seen_without += 1
+    commit(target)  # the next attempt
+    assert target.read_bytes() == expected
+    assert [one.name for one in target.parent.iterdir()] == ["part.parquet"], list(target.parent.iterdir())
+    if status == 0:
+        break
+    kills += 1
+print(kills, seen_without, seen_with)
+"""
+
+
+def test_killed_between_any_two_steps_of_the_commit(tmp_path):
+    """Each child is killed one step later than the one before, until one ends by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_AT_EACH_STEP, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    kills, without, with_part = map(int, done.stdout.split())
+    assert kills >= 10  # create, write, close, sync, rename, sync the folders
+    assert without >= 5
+    assert with_part >= 5

@@ -1,8 +1,11 @@
 """Corrections are appended, versioned, idempotent, on the disk, and undone without end."""
 
 import os
+import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -84,6 +87,32 @@ def test_history_is_that_of_a_list_with_a_pointer(kinds):
     history = history_of(changes)
     assert history.done == edits[:pointer]
     assert history.undone == edits[pointer:][::-1]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from colocam.serve.store import EventStore
+from colocam.serve.marks import Action, Change
+store = EventStore(Path(sys.argv[1]))
+for number in range(100000):
+    change = Change(kind="edit", actions=[Action(kind="none", start=number, stop=number + 1)])
+    store.append("film", f"client-{number}", number, change)
+    print(number, flush=True)
+"""
+
+
+def test_what_was_said_to_be_saved_survives_a_kill(tmp_path):
+    database = tmp_path / "corrections.sqlite"
+    with subprocess.Popen([sys.executable, "-c", CHILD, database], stdout=subprocess.PIPE, text=True) as child:
+        said = [int(child.stdout.readline()) for _ in range(20)]
+        os.kill(child.pid, signal.SIGKILL)
+        said += [int(line) for line in child.stdout.read().splitlines()]
+    store = EventStore(database)
+    stored = [event.change.actions[0].start for event in store.events("film")]
+    store.close()
+    assert stored[: len(said)] == said
+    assert len(stored) <= len(said) + 1
 
 
 def test_a_second_server_on_the_same_folder_is_refused(tmp_path):

@@ -28,7 +28,7 @@ from colocam.training.rounds import best_model, open_teacher, say_color_mean, tr
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.validation import Validator
-from colocam.utils.device import is_first
+from colocam.utils.device import choose_device, is_first
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
 from colocam.utils.progress import graceful_stop, say
@@ -101,6 +101,7 @@ def train(
     """
     config, out = config or load_config(), Path(out)
     with joined(device) as own_device:
+        choose_device(own_device)  # refuses a wrong one before anything is written
         catalogue, truth = first(partial(_check, Path(source), config, boxes, terms))
         cache = Path(frames) if frames else out / "frames"
         with _opened(out):
