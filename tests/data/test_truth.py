@@ -22,6 +22,7 @@ ROW = "cat/a,10,1,1,2,30.5,40"
         ("a,1,2,,,,", "present must be 0 or 1, got '2'"),
         ("a,1,1,,,,", "a box needs x1 < x2"),
         ("a,1,1,5,5,5,9", "a box needs x1 < x2"),
+        ("a,1,1,5,9,8,9", "a box needs x1 < x2 and y1 < y2"),
         ("a,1,1,5,9,8,5", "a box needs x1 < x2"),
         ("a,1,1,5,5,8,inf", "y2 is 'inf'"),
         ("a,1,0,5,5,8,9", "present is 0 but there is a box"),
