@@ -56,7 +56,7 @@ def film(tmp_path_factory, make_video):
         ({"chooser": "consensus", "motion": False}, False),
         ({}, False),  # the chooser of the paper, which models of 0.1.0 have
         ({"motion": True}, True),
-        ({"chooser": "consensus", "segmenter": object()}, True),
+        ({"chooser": "consensus", "segmenter": "any"}, True),
     ],
     ids=str,
 )
