@@ -51,7 +51,9 @@ def test_space_float_colours_in_passes_and_blocks_smaller_than_the_basis(monkeyp
     assert block > 0
     assert block & (block - 1) == 0
     monkeypatch.setattr(cuda, "_SPACE_WORKSPACE", 1)
-    monkeypatch.setattr(cuda, "_ROW_BLOCKS", cuda._ROW_BLOCKS | {"block_p": 16, "block_j": block})
+    short, long = cuda._ROW_BLOCKS.values()
+    blocks = {13: short | {"block_p": 16, "block_j": block}, 1000: long | {"block_p": 32, "block_j": block}}
+    monkeypatch.setattr(cuda, "_ROW_BLOCKS", blocks)  # rows have 7–22 pixels
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, psi), exact) <= ROUNDING
 
 
