@@ -2,10 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
-from lab.study.cells import Trained
+from lab.study.cells import Cell, Trained
 from lab.study.figures import Boxes, Lines, Series
 from lab.study.recipe import SHOWN, Findings, Results, Study, corloc_table, published
 from lab.study.tables import Measured, Table
@@ -120,6 +120,12 @@ def constant_weight(lab: Lab) -> float:
     return float(lab.config().localizer.losses.coloc / magnitude)
 
 
+def adaptive_cells(lab: Lab) -> Sequence[Cell]:
+    """Both weights at each n."""
+    weight = constant_weight(lab)
+    return [cell for n in lab.few(LENGTHS) for cell in (constant(n, weight), adaptive(n))]
+
+
 def read_adaptive(lab: Lab, results: Results) -> Findings:
     """Two curves of CorLoc, and log₁₀|R_c| under the constant weight on the right axis."""
     steps, weight = lab.few(LENGTHS), constant_weight(lab)
@@ -154,7 +160,7 @@ def _log_energy(term: Measured | None, weight: float) -> Measured | None:
 ADAPTIVE = Study(
     "adaptive",
     "Is a constant weight enough?",
-    lambda lab: [cell for n in lab.few(LENGTHS) for cell in (constant(n, constant_weight(lab)), adaptive(n))],
+    adaptive_cells,
     read_adaptive,
     ("The paper does not give its constant; a single frame (n = 1) has no colour term under either weight.",),
     values=LENGTHS,

@@ -5,13 +5,16 @@ import random
 import signal
 import threading
 import time
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter, deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from child_processes import children
 from colocam.errors import ColocamError
@@ -22,9 +25,10 @@ from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.results import WriteResults, Writing
 from colocam.inference.videos import find_jobs
-from colocam.inference.worker import Worker
+from colocam.inference.worker import LostError, Worker
 from colocam.inference.workers import Workers
 from colocam.video.frame_choice import ALL
+from colocam.video.input import UnreadableError
 from one_pass import ids_of
 from stub_task import StubTask
 
@@ -300,3 +304,43 @@ def test_an_extension_that_a_worker_cannot_load_stops_the_command(tmp_path):
         pool.open([Localizer(network, card)], ["no_such_module"], None, 1)
         with pytest.raises(ColocamError, match="cannot load the extension no_such_module"):
             list(do_all(pool, deque([StubTask("a", "good", tmp_path)])))
+
+
+@dataclass(frozen=True)
+class Named:
+    """A task that nobody does."""
+
+    name: str
+
+
+class Script:
+    """A pool that answers a task with what ``answer(task)`` gives, or raises it."""
+
+    places = 2
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def submit(self, task):
+        future, answer = Future(), self.answer(task)
+        future.set_exception(answer) if isinstance(answer, Exception) else future.set_result(answer)
+        return future
+
+    def close(self):
+        pass
+
+
+@given(st.integers(0, 10**6))
+def test_random_faults(seed):
+    """Whatever happens, each task is either done once or given up after all its attempts."""
+    chance, attempts = random.Random(seed), Counter()
+
+    def answer(task):
+        attempts[task.name] += 1
+        return chance.choice(({}, {}, LostError("its worker crashed"), UnreadableError("no frame")))
+
+    outcomes = list(do_all(Script(answer), deque(map(Named, "abcdefgh")), retries=2))
+    assert sorted(task.name for task, _ in outcomes) == list("abcdefgh")
+    for task, outcome in outcomes:
+        assert attempts[task.name] == outcome.attempts <= 3
+        assert not isinstance(outcome.error, LostError) or outcome.attempts == 3

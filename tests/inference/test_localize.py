@@ -27,7 +27,7 @@ from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader
-from csv_rows import csv_rows, numbers_of
+from csv_tables import csv_rows, numbers_of
 from endless_pass import endless
 from one_pass import one_pass
 

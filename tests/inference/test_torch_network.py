@@ -188,6 +188,12 @@ def test_a_video_gets_its_own_rows_whoever_shares_the_recorded_pass(small, recor
         np.testing.assert_array_equal(sure, array_foreground_of(maps))
 
 
+def test_another_thread_than_the_owner_is_refused(recorded):
+    one_pass(recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8))
+    with ThreadPoolExecutor(1) as other, pytest.raises(RuntimeError, match="another thread owns this network"):
+        other.submit(one_pass, recorded, np.zeros((2, SIDE, SIDE, 3), np.uint8)).result()
+
+
 @pytest.mark.usefixtures("recorded")
 def test_crops_are_read_by_the_thread_that_owns_the_network(network):
     """Also while passes run; a thread that reads crops past it is refused."""

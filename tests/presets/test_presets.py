@@ -19,7 +19,7 @@ from colocam.serve.store import MARKER
 from colocam.types import Box
 from colocam.video.fence import decode
 from counting import inclusive_iou
-from csv_rows import csv_rows
+from csv_tables import csv_rows
 from run_files import journal
 
 SIZES = {

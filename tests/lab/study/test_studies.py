@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from colocam.evaluation.metrics import PROTOCOLS
-from csv_rows import csv_rows
+from csv_tables import csv_rows
 from lab.study import STUDIES
 from lab.study.cells import Trained, run_cell
 from lab.study.figures import draw

@@ -8,7 +8,7 @@ import pytest
 
 from colocam.data.catalogue import Catalogue
 from colocam.types import Clip
-from csv_rows import csv_rows
+from csv_tables import csv_rows
 from lab.study.videos import chosen_clips
 
 

@@ -24,7 +24,7 @@ _THREADS = 128
 _RUN = 4
 _SORT_BLOCK = 256
 # Pixels of a row and eigenvectors along b per block, in ``analyse`` and ``synthesise``, for rows with at most so many
-# pixels: most rows have few, but where a frame is grey or black, one row can have a tenth of its pixels.
+# pixels: half of the pixels of real frames lie in a twentieth of their rows, those with more than 256.
 _ROW_BLOCKS = {
     256: {"block_p": 32, "block_j": 32, "num_warps": 1, "num_stages": 1},
     (1 << 31) - 1: {"block_p": 128, "block_j": 32, "num_warps": 4, "num_stages": 1},
@@ -57,10 +57,6 @@ def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[
             m.view(np.int32)[:] = (m.view(np.int32) + 0x1000) & -0x2000
     all_of_them = (over_b, over_g, over_r, over_g.T, over_b.T, factor)
     return tuple(torch.from_numpy(np.ascontiguousarray(m)).to(device) for m in all_of_them)
-
-
-# Rows (rows,), of which the first total (1,) are set, and the blocks they are computed in.
-_Listed = tuple[Tensor, Tensor, dict[str, int]]
 
 
 class _Cells:
@@ -137,6 +133,10 @@ class _Cells:
             cells=self.basis.cells, channels=self.channels,
             block=_THREADS, run=_RUN, num_warps=_THREADS // 32,
         )  # fmt: skip
+
+
+# Rows (rows,), of which the first total (1,) are set, and the blocks they are computed in.
+_Listed = tuple[Tensor, Tensor, dict[str, int]]
 
 
 class _Rows:
