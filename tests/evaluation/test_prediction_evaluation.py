@@ -316,7 +316,8 @@ def test_pxap(colocam, tmp_path, map_truth):
 def test_wrong_commands(colocam, tmp_path, truth, map_truth):
     table = box_table(tmp_path / "b.csv", BOXES)
     maps = save_maps(tmp_path / "maps", {("cat/test", 0): map_of((10, 10, 29, 29))})
-    assert "no prediction for" in colocam("score", table, "--boxes", map_truth).error
+    none = "has no prediction for a 'test' frame with a true box: check the clip names"
+    assert none in colocam("score", table, "--boxes", map_truth).error
     assert "--split must be one of" in colocam("score", table, "--boxes", truth, "--split", "tset").error
     assert "masks are for predicted maps" in colocam("score", table, "--boxes", truth, "--masks", maps).error
     folder = ("score", maps, "--boxes", map_truth)
