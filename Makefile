@@ -38,7 +38,7 @@ LOW_TESTS := test_without_torch.py video/test_images.py video/test_input.py vide
   video/test_writer.py config/test_card.py boxes/test_candidates.py boxes/test_rle.py \
   label/test_catalogue.py label/test_part_files.py corrections/test_from_cvat.py corrections/test_from_label_studio.py \
   corrections/test_round_trips.py evaluation/test_prediction_files.py evaluation/test_tensorboard_log.py \
-  export/test_cvat.py export/test_flat_and_masks.py export/test_label_studio.py export/test_labelled_films.py \
+  export/test_cvat.py export/test_flat_and_masks.py export/test_label_studio.py export/test_labeled_videos.py \
   inference/test_engine.py inference/test_stored_model.py inference/test_table.py \
   integrations/test_cvat_tasks.py integrations/test_label_studio_backend.py serve/test_routes.py utils/test_device.py \
   utils/test_progress.py utils/test_tables.py
@@ -48,7 +48,7 @@ lowest:  ## run a part of the tests with the lowest version of each dependency, 
 	$(PYTHON) scripts/lowest.py > $(LOW)/constraints.txt
 	$(LOW_PIP) -e '.[parquet,serve,tensorboard,cvat]' onnx scipy pycocotools label-studio-tools cvat-cli \
 	  pytest pytest-cov pytest-xdist hypothesis httpx
-	# Run folders need torch. OpenCV 4.10 decodes videos to other colours, so it is no reference for ours.
+	# Run folders need torch. OpenCV 4.10 decodes videos to other colors, so it is no reference for ours.
 	$(LOW_PYTEST) -k 'not run- and not another_reader' $(addprefix tests/,$(LOW_TESTS))
 
 TORCH ?= torch torchvision

@@ -40,11 +40,11 @@ from colocam.models.decoder import make_decoder
 from colocam.models.model_file import Model, load_model
 from colocam.report.run_review import frames_of
 from colocam.run import Run, open_run
-from colocam.training.learning.card import QuickLearner, learnt_card, observe
+from colocam.training.learning.card import QuickLearner, learned_card, observe
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames
 from colocam.training.learning.lesson import PARTS, Learning, learn, learning_without
-from colocam.training.learning.report import Learnt, write_run
+from colocam.training.learning.report import Learned, write_run
 from colocam.training.loop import Journal, fit
 from colocam.types import Split
 from lab.study.figures import Lines, Series, draw
@@ -62,7 +62,7 @@ FEW_SHOT_STEPS = 600
 
 
 class Cell(NamedTuple):
-    """What is measured: how frames are chosen, boxes a class (None: all), and what is learnt."""
+    """What is measured: how frames are chosen, boxes a class (None: all), and what is learned."""
 
     order: str
     boxes: int | None
@@ -151,7 +151,7 @@ class Bench:
         return Correction(clip.name, frame, float(self.frames.pts[row]), "box", clip.tag, boxes, origin="truth")
 
     def measure(self, cell: Cell, steps: int) -> dict[str, object]:
-        """CorLoc under each protocol after the run has learnt what the cell says, and what was kept."""
+        """CorLoc under each protocol after the run has learned what the cell says, and what was kept."""
         corrections = [] if cell.parts == BEFORE else self.corrections(cell)
         with tempfile.TemporaryDirectory() as name:
             folder, start, told = Path(name), time.perf_counter(), dict[str, object]()
@@ -169,8 +169,8 @@ class Bench:
                 new = write_model(self.run, model, corrected_frames(self.run, corrections, LeftOut()), path, folder)
             else:
                 how, device = learning(cell, steps), str(self.run.device)
-                learnt = learn(self.run.folder, [path], folder / "new", how, device=device)
-                new, told = learnt.folder, {"kept": learnt.kept, "held_out": learnt.held_out}
+                learned = learn(self.run.folder, [path], folder / "new", how, device=device)
+                new, told = learned.folder, {"kept": learned.kept, "held_out": learned.held_out}
             told.setdefault("seconds", round(time.perf_counter() - start, 2))
             opened = open_run(new, str(self.run.device))
             mapper = methods_of_run(opened, [])[opened.config.methods[0]]
@@ -192,7 +192,7 @@ def few_shot(run: Run, corrections: list[Correction], path: Path, folder: Path, 
     task = learning_task(config, method, net, frames, [], steps, replay=False, complete=False, core=0.0)
     fit(task, folder / "few-shot", Journal(folder / "few-shot.jsonl"))
     seen = observe(Model(net.eval(), model.card), frames, config.frames, run.device)
-    card = learnt_card(model.card, seen, frames, threshold=True, presence=False)
+    card = learned_card(model.card, seen, frames, threshold=True, presence=False)
     return write_model(run, Model(net, card), frames, path, folder)
 
 
@@ -200,7 +200,7 @@ def write_model(run: Run, model: Model, frames: CorrectedFrames, path: Path, fol
     """A run folder with that model."""
     new = folder / "new"
     new.mkdir()
-    write_run(run, model, Learnt(new, [], len(frames), 0, LeftOut()), frames, [path], new)
+    write_run(run, model, Learned(new, [], len(frames), 0, LeftOut()), frames, [path], new)
     return new
 
 

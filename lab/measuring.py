@@ -56,7 +56,7 @@ Kind = Literal["scene", "noise"]
 def make_frames(count: int, size: int, kind: Kind, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Frames (count, 3, size, size) uint8 and maps (count, size, size) float32 of one moving blob.
 
-    A scene is one sequence: coloured noise with amplitudes 1/f, as in photographs, mostly grey, a moving coloured
+    A scene is one sequence: colored noise with amplitudes 1/f, as in photographs, mostly gray, a moving colored
     object, and sensor noise.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -72,9 +72,9 @@ def make_frames(count: int, size: int, kind: Kind, seed: int = 0) -> tuple[Tenso
         octave = torch.randn(1, 3, cells, cells, generator=generator) / cells**0.5
         field += functional.interpolate(octave, size=(size, size), mode="bicubic", align_corners=False)
         cells *= 2
-    grey = field.mean(1, keepdim=True)
-    background = 120 + 55 * grey + 22 * (field - grey)
-    color = torch.tensor([190.0, 90.0, 60.0]).view(1, 3, 1, 1) + 25 * grey
+    gray = field.mean(1, keepdim=True)
+    background = 120 + 55 * gray + 22 * (field - gray)
+    color = torch.tensor([190.0, 90.0, 60.0]).view(1, 3, 1, 1) + 25 * gray
     mask = (distance < 0.0625).float()[:, None]
     grain = torch.randn(count, 3, size, size, generator=generator) * 3
     frames = background * (1 - mask) + color * mask + grain
@@ -84,7 +84,7 @@ def make_frames(count: int, size: int, kind: Kind, seed: int = 0) -> tuple[Tenso
 SETS = 3
 """Input sets used in turn, so that the input of a call is not in the cache."""
 SIGMA, SIGMA_XY = 15.0, 100.0
-"""Colour levels and pixels, as published."""
+"""Color levels and pixels, as published."""
 Step = Callable[[int], Tensor]
 
 

@@ -123,7 +123,7 @@ def measure_review(run: Path, boxes: Path, split: Split = "test") -> None:
 
     A frame is wrong if its box has an IoU below 0.5 with every true box, or if it has a box and no object. Seen: wrong
     frames among the checked ones. Found: also the other wrong frames of the same unbroken stretch, since a person who
-    sees a wrong box looks at its neighbours. Compared are the queue, the order by doubt alone, frames at even
+    sees a wrong box looks at its neighbors. Compared are the queue, the order by doubt alone, frames at even
     distances, random frames (mean of 200 orders), and the best possible order.
     """
     (clips, _), truth, localizer = _clips(run, split), read_truth(boxes), Localizer.load(run, "cpu")

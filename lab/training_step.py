@@ -90,14 +90,14 @@ def _steps(task: Task) -> Iterator[tuple[int, BatchIndices]]:
 
 def whole_step(task: Task, device: torch.device, steps: int) -> dict[str, Any]:
     """Wall-clock time of a step as the training loop runs it, with prefetching."""
-    optimiser = make_sgd(task.groups, task.settings)
+    optimizer = make_sgd(task.groups, task.settings)
     task.module.train()
 
     def take(planned: Steps) -> float:
         """Seconds of these steps."""
         start = time.perf_counter()
         for step, indices, tensors in prefetch(planned, task.load, device):
-            sgd_step(task, optimiser, partial(task.terms, indices, tensors, step, 0))
+            sgd_step(task, optimizer, partial(task.terms, indices, tensors, step, 0))
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return time.perf_counter() - start

@@ -1,6 +1,6 @@
 """Build the wheel, install it into an empty environment without torch, and walk through the commands that need none.
 
-``make dist-test`` runs it. It prints the size of the installation and the time of the first localisation, which
+``make dist-test`` runs it. It prints the size of the installation and the time of the first localization, which
 docs/guide/install.md states. Packages are downloaded, or come from pip's cache.
 """
 
@@ -73,14 +73,14 @@ def size_of(path: Path) -> int:
 
 def walk(python: Path, out: Path) -> None:
     """Run each light command once, and one that needs an extra."""
-    model, film = str(STORED / "model.onnx"), str(STORED / "film.mp4")
+    model, video = str(STORED / "model.onnx"), str(STORED / "video.mp4")
     colocam = [str(python.parent / "colocam")]
     print(run([*colocam, "--version"]), end="", flush=True)
     for name in ("first", "second"):
         start = time.perf_counter()
-        waited = first_frame([*colocam, "localize", model, film, "-o", str(out / name)])
+        waited = first_frame([*colocam, "localize", model, video, "-o", str(out / name)])
         print(f"localize, {name} run: {waited - start:.1f} s to the first frame", flush=True)
-    table = str(out / "first" / "film.csv")
+    table = str(out / "first" / "video.csv")
     for format_ in ("coco", "cvat", "yolo", "voc", "mot", "label-studio", "csv"):
         run([*colocam, "export", table, "--to", format_, "-o", str(out / format_)])
     run([*colocam, "import", str(out / "coco"), "--from", "coco", "--tables", table, "-o", str(out / "fixed.csv")])
@@ -90,7 +90,7 @@ def walk(python: Path, out: Path) -> None:
     boxes.write_text("clip,frame,x1,y1,x2,y2\na,0,1,1,9,9\n")
     truth.write_text("clip,frame,present,x1,y1,x2,y2,tag,video,split,width,height\na,0,1,1,1,9,9,cat,a,test,20,20\n")
     run([*colocam, "score", str(boxes), "--boxes", str(truth)])
-    serve(colocam, model, film, out)
+    serve(colocam, model, video, out)
     remedies = {("report", str(STORED / "run")): "pip install 'colocam[train]'", ("study",): "clone the repository"}
     for command, remedy in remedies.items():
         refused = subprocess.run([*colocam, *command], capture_output=True, text=True, check=False, env=clean())
@@ -114,9 +114,9 @@ def first_frame(command: list[str]) -> float:
     return seen
 
 
-def serve(colocam: list[str], model: str, film: str, out: Path) -> None:
+def serve(colocam: list[str], model: str, video: str, out: Path) -> None:
     """Start the page, wait until it answers, and stop it."""
-    command = [*colocam, "serve", model, film, "-o", str(out / "page"), "--no-open"]
+    command = [*colocam, "serve", model, video, "-o", str(out / "page"), "--no-open"]
     with subprocess.Popen(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True, env=clean()) as process:
         assert process.stdout is not None
         lines: Iterator[str] = iter(process.stdout)

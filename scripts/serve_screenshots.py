@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 CHROMIUM = "/usr/bin/chromium"
 SIZES = {"1280": (1280, 800), "1920": (1920, 1080), "tablet": (820, 1180)}
 THEMES = ("dark", "light")
-GUIDE = {"library": "dark", "film": "dark", "panes": "dark", "learn": "light"}
+GUIDE = {"library": "dark", "video": "dark", "panes": "dark", "learn": "light"}
 """Views that the guide shows, and their themes."""
 
 
@@ -29,17 +29,17 @@ def close_dialog(page: Page) -> None:
     until(page, "!document.querySelector('dialog')")
 
 
-def views(page: Page, address: str, film: str) -> Iterator[str]:
+def views(page: Page, address: str, video: str) -> Iterator[str]:
     """Show one view after the other; gives their names."""
     page.goto(address)
-    page.wait_for_selector(".film.ready")
-    until(page, "[...document.querySelectorAll('.film img')].every((one) => one.complete)")
+    page.wait_for_selector(".video.ready")
+    until(page, "[...document.querySelectorAll('.video img')].every((one) => one.complete)")
     yield "library"
-    page.locator(".film.ready a", has_text=film).first.click()
+    page.locator(".video.ready a", has_text=video).first.click()
     until(page, "window.colocam?.player.position >= 0")
     page.keyboard.press("j")
     until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
-    yield "film"
+    yield "video"
     if page.locator(".compare").is_visible():
         page.keyboard.press("d")
         page.keyboard.press("d")
@@ -78,7 +78,7 @@ def main() -> None:
     """Make the screenshots."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address", help="what 'colocam serve' printed")
-    parser.add_argument("film", help="a part of the name of a film that is ready")
+    parser.add_argument("video", help="a part of the name of a video that is ready")
     parser.add_argument("folder", type=Path, help="for the images")
     parser.add_argument("--guide", action="store_true", help="only those of the guide, as JPEG")
     arguments = parser.parse_args()
@@ -88,7 +88,7 @@ def main() -> None:
         for size in ["1280"] if arguments.guide else SIZES:
             for theme in THEMES:
                 page = opened(browser, size, theme)
-                for view in views(page, arguments.address, arguments.film):
+                for view in views(page, arguments.address, arguments.video):
                     if not arguments.guide:
                         page.screenshot(path=arguments.folder / f"serve-{view}-{size}-{theme}.png")
                     elif GUIDE.get(view) == theme:

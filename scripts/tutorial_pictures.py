@@ -4,7 +4,7 @@
 
 CLIPS holds ``train/<tag>-<number>/*.jpg`` and ``test/<tag>-<number>/*.jpg``; the table ``manifest.csv`` beside it has
 the true boxes (shot, frame, present, x1, y1, x2, y2), of which the tutorial draws one as a correction. The clips of the
-documentation show creatures of Freedoom (BSD licence) in its own maps, recorded with ViZDoom (MIT licence); RUN was
+documentation show creatures of Freedoom (BSD license) in its own maps, recorded with ViZDoom (MIT license); RUN was
 trained on the tags of the training clips alone. WORK keeps videos and results: a second call does only what is missing.
 """
 
@@ -77,7 +77,7 @@ def read(file: Path) -> Image:
 
 
 def folders(train: Path) -> Image:
-    """One row per tag: a frame of its first four clips, labelled with the path of the video."""
+    """One row per tag: a frame of its first four clips, labeled with the path of the video."""
     tiles = []
     for tag in TAGS:
         for clip in sorted(train.glob(f"{tag}-*"))[:4]:
@@ -134,10 +134,10 @@ def serving(run: Path, work: Path) -> Iterator[str]:
 def steps(page: Page, address: str, truth: Path) -> Iterator[str]:
     """Walk through the page as the tutorial does, and draw one true box; gives the name of each view."""
     page.goto(address)
-    until(page, f"document.querySelectorAll('.film.ready').length === {len(NEW)}", seconds=1800)
-    until(page, "[...document.querySelectorAll('.film img')].every((one) => one.complete)")
+    until(page, f"document.querySelectorAll('.video.ready').length === {len(NEW)}", seconds=1800)
+    until(page, "[...document.querySelectorAll('.video img')].every((one) => one.complete)")
     yield "library"
-    page.locator(".film.ready a", has_text=NEW[0]).first.click()
+    page.locator(".video.ready a", has_text=NEW[0]).first.click()
     until(page, "window.colocam?.player.position >= 0")
     for _ in range(2):  # the first frame to check shows only an edge of the creature
         page.keyboard.press("j")

@@ -167,7 +167,7 @@ def quadrants(width: int = 64, height: int = 48) -> np.ndarray:
 
 
 def numbered(count: int, width: int = 64, height: int = 48) -> list[np.ndarray]:
-    """Frames whose number is their grey level: frame i is 10 + 4·i everywhere (count ≤ 60)."""
+    """Frames whose number is their gray level: frame i is 10 + 4·i everywhere (count ≤ 60)."""
     return [np.full((height, width, 3), 10 + 4 * number, np.uint8) for number in range(count)]
 
 
@@ -253,7 +253,7 @@ def _make_video(
 
 
 TAGS = ("bus", "cat", "owl")
-COLOURS = {"bus": (220, 60, 40), "cat": (60, 200, 80), "owl": (70, 90, 230)}
+COLORS = {"bus": (220, 60, 40), "cat": (60, 200, 80), "owl": (70, 90, 230)}
 TINY = (
     "frames.resize=36",
     "frames.crop=32",
@@ -299,7 +299,7 @@ class Outcome(NamedTuple):
 
 
 def square_video(tag: str, seed: int, frames: int = 5, size: tuple[int, int] = (48, 40)):
-    """Pictures of a coloured square that moves over noise, absent in the first one, and its boxes."""
+    """Pictures of a colored square that moves over noise, absent in the first one, and its boxes."""
     rng = np.random.default_rng([seed, TAGS.index(tag)])
     width, height = size
     side, x, y = 16, rng.integers(0, width - 24), rng.integers(0, height - 20)
@@ -307,7 +307,7 @@ def square_video(tag: str, seed: int, frames: int = 5, size: tuple[int, int] = (
     for number in range(frames):
         picture = rng.integers(90, 140, (height, width, 3)).astype(np.uint8)
         if number:
-            picture[y : y + side, x + number : x + number + side] = COLOURS[tag]
+            picture[y : y + side, x + number : x + number + side] = COLORS[tag]
         pictures.append(picture)
         boxes.append((x + number, y, x + number + side, y + side) if number else None)
     return pictures, boxes

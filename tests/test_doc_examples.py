@@ -1,4 +1,4 @@
-"""Commands and Python examples of README, guide and docstrings, run as a reader would, on a small run and film.
+"""Commands and Python examples of README, guide and docstrings, run as a reader would, on a small run and video.
 
 What is not run, for the reasons below, is parsed or compiled by ``test_docs.py``.
 """
@@ -50,17 +50,16 @@ def commands(page: Path) -> list[tuple[str, ...]]:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, box_segmenter_files, trained, collection):
-    """The folder of a reader, in which a test runs: run, model, films, images, boxes, a segmenter."""
+    """The folder of a reader, in which a test runs: run, model, videos, images, boxes, a segmenter."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(trained, "runs/pets")
     shutil.copytree(collection.videos, "videos")
-    film = collection.videos / "cat" / "test-0.mp4"
-    for name in ("films", "recordings"):
-        Path(name).mkdir()
-        shutil.copy(film, name)
+    video = collection.videos / "cat" / "test-0.mp4"
+    Path("recordings").mkdir()
+    shutil.copy(video, "recordings")
     shutil.copy(STORED / "model.onnx", "pets.onnx")
-    for name in ("new.mp4", "film.mp4", "herd.mp4", "more.mov", "holiday.mp4"):
-        shutil.copy(film, name)
+    for name in ("new.mp4", "video.mp4", "herd.mp4", "more.mov", "holiday.mp4"):
+        shutil.copy(video, name)
     Path("frames/tom").mkdir(parents=True)
     for index in range(2):
         cv2.imwrite(f"frames/tom/{index}.png", np.zeros((48, 64, 3), np.uint8))
@@ -72,8 +71,7 @@ def folder(tmp_path, monkeypatch, box_segmenter_files, trained, collection):
     Path("others.csv").write_text("clip,frame,x1,y1,x2,y2\ncat/test-0,1,3,4,20,21\n", encoding="utf-8")
     for name in ("mobile_sam.safetensors", "sam2-onnx"):  # the two files of a small segmenter stand in for both
         shutil.copytree(box_segmenter_files, name)
-    for name in ("films", "recordings"):
-        Path(f"{name}.csv").write_text(f"path\n{name}/test-0.mp4\n", encoding="utf-8")
+    Path("recordings.csv").write_text("path\nrecordings/test-0.mp4\n", encoding="utf-8")
     return tmp_path
 
 
@@ -141,9 +139,9 @@ def no_training(monkeypatch):
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory, collection):
-    """Tables of two films, and labels for CVAT."""
+    """Tables of two videos, and labels for CVAT."""
     folder = tmp_path_factory.mktemp("tables")
-    for name in ("new", "film"):
+    for name in ("new", "video"):
         shutil.copy(collection.videos / "cat" / "test-0.mp4", folder / f"{name}.mp4")
         localize_file(STORED / "model.onnx", folder / f"{name}.mp4", folder / "boxes", annotate=False)
     export([folder / "boxes" / "new.csv"], "cvat", folder / "labels")

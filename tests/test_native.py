@@ -15,7 +15,7 @@ RANDOM = np.random.default_rng(0)
 def test_histograms(shape):
     frames = RANDOM.integers(0, 256, shape, np.uint8)
     found, expected = np.zeros((2, len(frames), 4, 3, 256), np.int64)
-    native.count_colours(frames, found)
+    native.count_colors(frames, found)
     count_by_opencv(frames, expected)
     assert np.array_equal(found, expected)
 

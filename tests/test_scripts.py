@@ -58,7 +58,7 @@ def named(name):
 
 @pytest.fixture
 def run(trained, tmp_path):
-    """A copy of the trained run whose model focuses its maps on the tag and completes them by colour."""
+    """A copy of the trained run whose model focuses its maps on the tag and completes them by color."""
     shutil.copytree(trained, tmp_path / "run")
     path = tmp_path / "run" / "model.json"
     card = json.loads(path.read_text(encoding="utf-8"))

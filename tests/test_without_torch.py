@@ -45,12 +45,12 @@ def colocam_(*words):
     app([str(word) for word in words], standalone_mode=False)
 
 
-colocam_("localize", stored / "model.onnx", stored / "film.mp4", "-o", out, "--masks")
-colocam_("localize", stored / "model.onnx", stored / "film.mp4", "-o", out / "many", "--instances", "--no-video")
+colocam_("localize", stored / "model.onnx", stored / "video.mp4", "-o", out, "--masks")
+colocam_("localize", stored / "model.onnx", stored / "video.mp4", "-o", out / "many", "--instances", "--no-video")
 for name in ("coco", "cvat", "yolo", "mot", "voc", "label-studio", "csv", "masks"):
-    colocam_("export", out / "film.csv", "--to", name, "-o", out / name)
-colocam_("import", out / "coco", "--from", "coco", "--tables", out / "film.csv", "-o", out / "corrections.csv")
-colocam_("review", out / "film.csv", "-o", out / "review.csv")
+    colocam_("export", out / "video.csv", "--to", name, "-o", out / name)
+colocam_("import", out / "coco", "--from", "coco", "--tables", out / "video.csv", "-o", out / "corrections.csv")
+colocam_("review", out / "video.csv", "-o", out / "review.csv")
 (out / "truth.csv").write_text("clip,frame,present,x1,y1,x2,y2,tag,split,width,height\\n"
     "a,0,1,1,1,9,9,cat,test,20,20\\na,0,1,11,11,19,19,cat,test,20,20\\n")
 (out / "boxes.csv").write_text("clip,frame,x1,y1,x2,y2,score\\na,0,1,1,9,9,0.9\\na,0,11,11,19,19,0.8\\n")
@@ -69,7 +69,7 @@ def test_the_commands_of_the_light_installation(box_segmenter_files, tmp_path):
     np.testing.assert_allclose(found["color_mean"], np.ones((1, 8, 8)), atol=1e-3)  # the mean of equal maps
     assert found["focus"] == [1, 8, 8]
     assert found["refined"] == 1
-    assert len((tmp_path / "film.csv").read_text().splitlines()) == 25
+    assert len((tmp_path / "video.csv").read_text().splitlines()) == 25
     assert "accepted" in (tmp_path / "corrections.csv").read_text()
     score = json.loads((tmp_path / "score.json").read_text())
     assert score["instances"]["methods"]["boxes"]["all boxes"]["recall"]["mean"] == 100
@@ -79,7 +79,7 @@ def test_the_commands_of_the_light_installation(box_segmenter_files, tmp_path):
     ("package", "extra", "words"),
     [
         ("torch", "train", ["train", "videos", "--out", "run"]),
-        ("pyarrow", "parquet", ["label", STORED / "model.onnx", STORED / "film.mp4", "-o", "labels"]),
+        ("pyarrow", "parquet", ["label", STORED / "model.onnx", STORED / "video.mp4", "-o", "labels"]),
         ("fastapi", "serve", ["serve", "run", "videos"]),
     ],
 )

@@ -53,8 +53,8 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
     )
     lengths = [4, 64] if quick else [1, 4, 16, 64, 256]
     kinds: list[Kind] = ["scene"] if quick else ["scene", "noise"]
-    cases = [(f"colour n={n}", n, [0] * n) for n in lengths]
-    cases += [("colour 8 x 4", 32, [i // 4 for i in range(32)]), ("crf 32 frames", 32, [])]
+    cases = [(f"color n={n}", n, [0] * n) for n in lengths]
+    cases += [("color 8 x 4", 32, [i // 4 for i in range(32)]), ("crf 32 frames", 32, [])]
     for kind in kinds:
         for name, count, sequences in cases:
             row = _case(name, count, sequences, kind, where, bandwidth)
@@ -72,14 +72,14 @@ def run(device: str = "cpu", json_path: Path | None = None, *, quick: bool = Fal
 
 
 def _rivals(count: int, device: torch.device, *, space: bool) -> list[Row]:
-    """Our loss and independent products on the same frames: colour of one sequence, or colour and space of a frame."""
+    """Our loss and independent products on the same frames: color of one sequence, or color and space of a frame."""
     frames, maps = (x.to(device) for x in make_frames(count, SIZE, "scene"))
     features = frames.transpose(0, 1).flatten(1).T.float() / SIGMA
     if space:
         y, x = torch.meshgrid(*[torch.arange(SIZE, device=device) / SIGMA_XY] * 2, indexing="ij")
         features = torch.cat([features, y.reshape(-1, 1), x.reshape(-1, 1)], dim=1)
     ours = timing.loss_step(count, SIZE, [] if space else [0] * count, "scene", device)
-    name = "crf 1 frame" if space else f"colour n={count}"
+    name = "crf 1 frame" if space else f"color n={count}"
     return compare(name, features.contiguous(), maps.flatten(), ours, 3)
 
 
@@ -93,14 +93,14 @@ def _case(name: str, count: int, sequences: list[int], kind: Kind, device: torch
     pixels = count * SIZE * SIZE
     row: Row = {"name": name, "frames": kind, "count": count}
     row["ms"] = timing.median_ms(step, device, repeats)
-    # Colours once, maps once, the gradient once.
+    # Colors once, maps once, the gradient once.
     row["floor_ms"] = 1e3 * pixels * (3 + 4 + 4) / bandwidth
     if device.type == "cuda":
         row["graph_ms"] = timing.graph_ms(step, device, repeats)
         row["extra_mb"] = timing.peak_extra_bytes(step, device) / 1e6
     if count <= (4 if device.type == "cuda" else 0) and sequences:
         row["dense_ms"] = _dense_ms(count, kind, device)
-    row |= {"published_ms": PUBLISHED_MS} if name == "colour n=64" else {}
+    row |= {"published_ms": PUBLISHED_MS} if name == "color n=64" else {}
     return row | _errors(count, sequences, kind, device, COLOR_TOL if sequences else SPACE_TOL)
 
 
@@ -166,7 +166,7 @@ def _line(row: Row) -> str:
 
 
 # Independent implementations of the same products follow, timed in turn with ours if they are installed. Only their
-# products are timed, without the loss and without the second product that autograd would need. This favours them.
+# products are timed, without the loss and without the second product that autograd would need. This favors them.
 
 
 class Prepared(NamedTuple):

@@ -154,7 +154,7 @@ def _time_command(name: str, words: Sequence[object], videos: int, frames: int) 
         out = Path(folder) / "out"
         timed = time_process([sys.executable, "-m", "colocam", *map(str, words), "-o", str(out)])
         tables = [path for ending in ("csv", "parquet") for path in out.rglob(f"*.{ending}")]
-        ends = sorted(path.stat().st_mtime - timed.began for path in tables)[:videos]  # lists of films come last
+        ends = sorted(path.stat().st_mtime - timed.began for path in tables)[:videos]  # lists of videos come last
     first, last = videos // 4, 3 * videos // 4
     row: Row = {
         "with_start_per_s": videos * frames / timed.total,

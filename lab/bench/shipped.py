@@ -74,7 +74,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
         size=config.frames.crop,
         threshold=settings.threshold or 0.3,
         threshold_from="tags-only",
-        backbone=classifier.encoder.backbone,  # with the normalisation, as training stores it
+        backbone=classifier.encoder.backbone,  # with the normalization, as training stores it
         decoder=settings.decoder,
         presence=(1.0, 0.0),
         color_mean=settings.most_color_mean,
@@ -82,7 +82,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
         chooser=settings.chooser,
         class_size=config.classifier.size,
         map_size=side,
-        normalise=config.classifier.fit == "logistic",
+        normalize=config.classifier.fit == "logistic",
         crop_head=settings.crop_head,
     )
     folder.mkdir(exist_ok=True)
@@ -106,7 +106,7 @@ def _fit(net: LocalizerNet, size: int, device: torch.device) -> None:
             if own is not None:
                 own.weight.copy_(F.normalize(inside - outside, dim=0) + 0.01 * torch.randn_like(own.weight))
     wanted = F.adaptive_avg_pool2d(maps[:, None], net.map_size or size)[:, 0]
-    optimiser = torch.optim.Adam(net.decoder.parameters(), 1e-3)
+    optimizer = torch.optim.Adam(net.decoder.parameters(), 1e-3)
     net.train()
     for step in range(STEPS[device.type]):
         rows = (torch.arange(BATCH, device=device) * (SCENES // BATCH) + step) % SCENES
@@ -114,9 +114,9 @@ def _fit(net: LocalizerNet, size: int, device: torch.device) -> None:
             with torch.no_grad():
                 features = encoder(frames[rows])
             background, foreground = net.decode(frames[rows], features).float().unbind(1)
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         torch.autograd.backward(F.binary_cross_entropy_with_logits(foreground - background, wanted[rows]))
-        optimiser.step()
+        optimizer.step()
 
 
 def _mean(features: Tensor, weights: Tensor) -> Tensor:

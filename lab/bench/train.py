@@ -119,7 +119,7 @@ def _parts(task: Task, config: Config, classifier: Classifier, device: torch.dev
         "partial CE": lambda _: torch.autograd.backward(terms["seeds"](inputs)),
         "CRF": lambda _: torch.autograd.backward(terms["crf"](inputs)),
         "size": lambda _: torch.autograd.backward(terms["size"](inputs)),
-        "colour": lambda _: torch.autograd.backward(terms["coloc"](inputs)),
+        "color": lambda _: torch.autograd.backward(terms["coloc"](inputs)),
     }
     repeats = 30 if device.type == "cuda" else 3
     on_device = parts.keys() - {"read", "copy"} if device.type == "cuda" else set()

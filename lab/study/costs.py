@@ -1,4 +1,4 @@
-"""What it costs: cells that measure time and size of a frame, a step and the colour term, and their two studies."""
+"""What it costs: cells that measure time and size of a frame, a step and the color term, and their two studies."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,17 +104,17 @@ class Cost(Cell):
 
 @dataclass(frozen=True, slots=True)
 class LossTime(Cell):
-    """Milliseconds of the colour term and its gradient on one sequence of n frames: ``{"ms": …}``."""
+    """Milliseconds of the color term and its gradient on one sequence of n frames: ``{"ms": …}``."""
 
     device: str
     n: int
 
-    title = "colour term, {cell.device}, n = {cell.n}"
+    title = "color term, {cell.device}, n = {cell.n}"
     seeded = False
 
     def identity(self, lab: Lab, seed: int) -> Result:  # noqa: ARG002
         """Size and device."""
-        return {"colour term": self.n, "size": SIZE, "device": device_name(choose_device(self.device))}
+        return {"color term": self.n, "size": SIZE, "device": device_name(choose_device(self.device))}
 
     def run(self, lab: Lab, seed: int, folder: Path) -> Result:  # noqa: ARG002
         """Median of repeated calls."""
@@ -169,7 +169,7 @@ def _network(lab: Lab) -> Result:
 
 
 SIZE = 224
-"""Side of the frames of the colour term."""
+"""Side of the frames of the color term."""
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -188,7 +188,7 @@ def read_loss_time(lab: Lab, results: Results) -> Findings:
         ours[f"ours, {name}, ms"] = [results.value(LossTime(device, n), "ms") for n in lengths]
     table = Table(
         "table",
-        f"Colour term, value and gradient over the maps, one sequence of n frames of {SIZE}², median",
+        f"Color term, value and gradient over the maps, one sequence of n frames of {SIZE}², median",
         ("frames", *ours, "published, ms"),
         tuple((f"n = {n}", *row) for n, *row in zip(lengths, *ours.values(), theirs, strict=True)),
         digits=2,
@@ -200,7 +200,7 @@ def read_loss_time(lab: Lab, results: Results) -> Findings:
 
 LOSS_TIME = Study(
     "loss-time",
-    "What does the colour term cost?",
+    "What does the color term cost?",
     lambda lab: [LossTime(device, n) for device in devices(lab) for n in lab.few(COUNTS)],
     read_loss_time,
     (

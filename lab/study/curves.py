@@ -1,4 +1,4 @@
-"""Studies that vary one number: frames of a sequence, weight of the colour term, clips that are left out."""
+"""Studies that vary one number: frames of a sequence, weight of the color term, clips that are left out."""
 
 import math
 from collections import Counter
@@ -24,7 +24,7 @@ def _best(results: Results, cells: dict[str, Trained]) -> str:
 
 
 def colocam(n: int) -> Trained:
-    """CoLo-CAM on sequences of n frames; a single one has no colour term."""
+    """CoLo-CAM on sequences of n frames; a single one has no color term."""
     return Trained("colocam", (f"localizer.frames={n}",))
 
 
@@ -75,7 +75,7 @@ def weighted(weight: float) -> Trained:
 
 
 def read_lambda(lab: Lab, results: Results) -> Findings:
-    """CorLoc against the weight λ_c of the colour term, divided by its own magnitude (adaptive)."""
+    """CorLoc against the weight λ_c of the color term, divided by its own magnitude (adaptive)."""
     weights = lab.few(WEIGHTS)
     rows = {f"λ_c = {weight:g}": weighted(weight) for weight in weights}
     series = tuple(
@@ -90,10 +90,10 @@ def read_lambda(lab: Lab, results: Results) -> Findings:
 
 LAMBDA = Study(
     "lambda",
-    "Which weight should the adaptive colour term have?",
+    "Which weight should the adaptive color term have?",
     lambda lab: [weighted(weight) for weight in lab.few(WEIGHTS)],
     read_lambda,
-    ("0.3 and 0.5 are below the paper's 1 … 16: on other data these are too large (docs/method/colour-term.md).",),
+    ("0.3 and 0.5 are below the paper's 1 … 16: on other data these are too large (docs/method/color-term.md).",),
     values=WEIGHTS,
 )
 
@@ -162,7 +162,7 @@ ADAPTIVE = Study(
     "Is a constant weight enough?",
     adaptive_cells,
     read_adaptive,
-    ("The paper does not give its constant; a single frame (n = 1) has no colour term under either weight.",),
+    ("The paper does not give its constant; a single frame (n = 1) has no color term under either weight.",),
     values=LENGTHS,
 )
 

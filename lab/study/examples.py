@@ -26,7 +26,7 @@ RULES = {
     SEVERAL: f"at least two true boxes, at least half of two of them inside the predicted box, IoU below {HIT}",
     WRONG: f"IoU below {MISS}, for the CAM that gave the seeds, too",
     EMPTY: "a box in a frame without the object",
-    SHIFT: f"boxes of neighbouring labelled frames of a clip with IoU below {HIT}, true boxes with at least {HIT}",
+    SHIFT: f"boxes of neighboring labeled frames of a clip with IoU below {HIT}, true boxes with at least {HIT}",
 }
 """Group of the gallery → its rule in words."""
 SHOWN = 3
@@ -60,8 +60,8 @@ def find_failures(
             found[SEVERAL].append(i)
         if ious[i] < MISS and cam_ious[i] < MISS:
             found[WRONG].append(i)
-        neighbours = i > 0 and clips[i] == clips[i - 1] and has_box[i] and has_box[i - 1] and len(true_boxes[i - 1]) > 0
-        if neighbours and iou(boxes[i], boxes[i - 1]) < HIT <= iou(true[:, None], true_boxes[i - 1][None]).max():
+        neighbors = i > 0 and clips[i] == clips[i - 1] and has_box[i] and has_box[i - 1] and len(true_boxes[i - 1]) > 0
+        if neighbors and iou(boxes[i], boxes[i - 1]) < HIT <= iou(true[:, None], true_boxes[i - 1][None]).max():
             found[SHIFT].append(i)
     return found
 
@@ -132,7 +132,7 @@ def read_visual(lab: Lab, results: Results) -> Findings:  # noqa: ARG001 - the s
         for name, rule in RULES.items()
     )
     title = (
-        f"CoLo-CAM, seed 0: failures among {found['frames']} labelled test frames, of which "
+        f"CoLo-CAM, seed 0: failures among {found['frames']} labeled test frames, of which "
         f"{found.get('frames with several', 0)} show several objects and {found.get('empty frames', 0)} none; boxes at "
         "the threshold tags-only"
     )

@@ -18,9 +18,9 @@ from colocam.types import Float64Array
 from lab.study.tables import Entry, Measured
 
 OURS = ("#b8400a", "#3c5a86", "#12703a", "#7a4fa3")
-"""Colours of our results; the first is that of the report."""
+"""Colors of our results; the first is that of the report."""
 PUBLISHED = ("#6b7686", "#a9b2bf", "#c9c4b5")
-"""Greys of published numbers."""
+"""Grays of published numbers."""
 STYLE: dict[Any, Any] = {
     **SVG,
     "font.size": 10,
@@ -73,10 +73,10 @@ class Bars:
         """Names below their groups, at a slant if there are many."""
         figure, axes = _empty(max(6.4, 0.75 * len(self.names) + 2), 3.9, "", self.y)
         width = 0.8 / max(len(self.series), 1)
-        for number, (series, colour) in enumerate(_coloured(self.series)):
+        for number, (series, color) in enumerate(_colored(self.series)):
             x = np.arange(len(self.names)) + (number - (len(self.series) - 1) / 2) * width
             means, spreads = _numbers(series.entries)
-            axes.bar(x, means, width, yerr=spreads, color=colour, label=series.name, ecolor="#17191e", capsize=2)
+            axes.bar(x, means, width, yerr=spreads, color=color, label=series.name, ecolor="#17191e", capsize=2)
         turn, side = (30, "right") if len(self.names) > 4 else (0, "center")
         axes.set_xticks(range(len(self.names)), self.names, rotation=turn, ha=side)
         figure.legend(loc="outside upper center", ncols=2, frameon=False)
@@ -100,11 +100,11 @@ class Lines:
         """Published numbers are points without a line."""
         figure, axes = _empty(6.8, 4.2, self.x, self.y)
         other = axes.twinx() if self.right else axes
-        for series, colour in _coloured(self.series):
+        for series, color in _colored(self.series):
             means, spreads = _numbers(series.entries)
             known, dash = np.isfinite(means), "none" if series.published else "--" if series.right else "-"
             on, x = other if series.right else axes, np.array(self.places)[known]
-            _points(on, x, means[known], spreads[known], color=colour, label=series.name, marker="o", linestyle=dash)
+            _points(on, x, means[known], spreads[known], color=color, label=series.name, marker="o", linestyle=dash)
         if self.log and axes.dataLim.y1 > 0:  # an empty figure has no logarithm
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
@@ -136,8 +136,8 @@ class Boxes:
         if known:
             axes.boxplot([*known.values()], positions=[*known], widths=0.5, boxprops=line, medianprops=line)
         x = np.arange(len(self.places))
-        for (name, values), colour in zip(self.published, PUBLISHED, strict=False):
-            _points(axes, x, *np.array(values).T, label=name, marker="s", color=colour, linestyle="none")
+        for (name, values), color in zip(self.published, PUBLISHED, strict=False):
+            _points(axes, x, *np.array(values).T, label=name, marker="s", color=color, linestyle="none")
         axes.plot([], [], label="ours: quartiles, whiskers at most 1.5 times their distance", **line)
         axes.set_xticks(x, [f"{place:g}" for place in self.places])
         figure.legend(loc="outside upper center", ncols=1, frameon=False)
@@ -181,7 +181,7 @@ def decode(image: CaseImage) -> "np.ndarray[Any, np.dtype[np.uint8]]":
     return np.asarray(pixels[..., ::-1], np.uint8)
 
 
-def _coloured(series: Sequence[Series]) -> list[tuple[Series, str]]:
+def _colored(series: Sequence[Series]) -> list[tuple[Series, str]]:
     ours, theirs = iter(OURS * len(series)), iter(PUBLISHED * len(series))
     return [(one, next(theirs) if one.published else next(ours)) for one in series]
 

@@ -11,7 +11,7 @@ from lab.study.workplace import Lab
 
 SEEDS_AS_PUBLISHED = "F-CAM's and TCAM's seeds (one pixel of each kind) and maps are as published."
 SEEDS_AS_CONFIGURED = (
-    "CoLo-CAM's seeds, colour mean and focus are those of the configuration; the study losses has its term alone."
+    "CoLo-CAM's seeds, color mean and focus are those of the configuration; the study losses has its term alone."
 )
 
 METHODS: dict[str, tuple[str, Cell, Cell]] = {
@@ -112,7 +112,7 @@ LOSSES = rows_study(
         "pl+asc+crf+coloc": ("PLs + ASC + CRF + CoLoc", Trained("colocam")),
     },
     ("v1.0",),
-    ("All rows use CoLo-CAM's seeds and post-processing (colour mean, focus); only the terms change.",),
+    ("All rows use CoLo-CAM's seeds and post-processing (color mean, focus); only the terms change.",),
     first="terms",
 )
 

@@ -1,4 +1,4 @@
-"""colocam: boxes, heat-maps and tracks in videos, learnt from one tag per video.
+"""colocam: boxes, heat-maps and tracks in videos, learned from one tag per video.
 
 >>> from colocam import Localizer, train                  # doctest: +SKIP
 >>> run = train("videos", "runs/pets")                    # doctest: +SKIP

@@ -16,7 +16,7 @@ ROUNDING = 2e-3
 
 
 def few_rows(rgb):
-    """Colours (F, 3, …) of 2 × 2 rows of cells (r, g) out of 4 × 4: the interpreter takes long for each."""
+    """Colors (F, 3, …) of 2 × 2 rows of cells (r, g) out of 4 × 4: the interpreter takes long for each."""
     rgb[:, 0] //= 2
     rgb[:, 1] = 255 - rgb[:, 1] // 2
     return rgb
@@ -43,7 +43,7 @@ def test_strided_input_odd_channels_copies_and_groups_in_turn(monkeypatch):
     assert relative_error(cuda.product(*strided, GROUP, 2, BASIS, None), exact) <= ROUNDING
 
 
-def test_space_float_colours_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
+def test_space_float_colors_in_passes_and_blocks_smaller_than_the_basis(monkeypatch):
     rgb, values, psi = inputs(torch.float32, channels=2)
     exact = cpu.product(rgb, values.double(), GROUP, 2, BASIS, psi.double())
     strided = rgb.transpose(1, 2).contiguous().transpose(1, 2), values.transpose(1, 2).contiguous().transpose(1, 2)
@@ -75,7 +75,7 @@ def test_memory_that_holds_anything_reaches_no_result(monkeypatch):
     assert relative_error(cuda.product(rgb, values, GROUP, 2, BASIS, psi), exact) <= ROUNDING
 
 
-def test_colours_outside_end_half_a_cell_outside():
+def test_colors_outside_end_half_a_cell_outside():
     rgb, values, _ = inputs(torch.float32)
     rgb = rgb * 3 - 200
     shifts = torch.tensor(BASIS.shifts)[:, None]

@@ -10,21 +10,21 @@ from colocam.losses import CoLocLoss, CRFLoss
 from colocam.losses.affinity import bilateral_product, color_product, dense_bilateral_product, dense_color_product
 
 PHOTOGRAPHS = ["astronaut", "coffee", "rocket"]
-ADVERSARIAL = ["constant", "noise", "between levels", "two colours", "saturated"]
+ADVERSARIAL = ["constant", "noise", "between levels", "two colors", "saturated"]
 ROWS = torch.randperm(224 * 224, generator=torch.Generator().manual_seed(0))[:150]
 
 
 @cache
 def image_and_values(name):
-    if name in images.GREYS:
-        image = images.grey("coffee", kind=name)
+    if name in images.GRAYS:
+        image = images.gray("coffee", kind=name)
     else:
         image = images.photograph(name) if name in PHOTOGRAPHS else images.adversarial(name)
     s = images.blob()
     return image.float(), torch.stack([torch.ones_like(s), s, s - 0.5], dim=-1)
 
 
-@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL + images.GREYS)
+@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL + images.GRAYS)
 def test_color_product_is_within_half_a_percent(name):
     image, values = image_and_values(name)
     rgb, flat = image.reshape(-1, 3), values.reshape(-1, 3)
@@ -39,7 +39,7 @@ def test_color_product_is_within_half_a_percent(name):
     assert cosine >= 0.9999
 
 
-@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL + images.GREYS)
+@pytest.mark.parametrize("name", PHOTOGRAPHS + ADVERSARIAL + images.GRAYS)
 def test_bilateral_product_is_within_one_percent(name):
     image, values = image_and_values(name)
     rgb = image.permute(2, 0, 1)[None]
@@ -54,7 +54,7 @@ def test_bilateral_product_is_within_one_percent(name):
 
 
 @pytest.mark.parametrize("sigma", [3.0, 40.0, 3000.0])
-def test_any_width_of_the_colour_gaussian(sigma):
+def test_any_width_of_the_color_gaussian(sigma):
     rgb = images.photograph("astronaut", 48).reshape(-1, 3)
     values = torch.rand(len(rgb), 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = color_product(rgb.byte(), values, sigma=sigma)

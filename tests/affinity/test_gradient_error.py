@@ -15,13 +15,13 @@ SIZE = 24
 
 
 def image(kind, generator):
-    """(SIZE, SIZE, 3) colours in 0–255."""
+    """(SIZE, SIZE, 3) colors in 0–255."""
     if kind == "noise":
         return torch.randint(0, 256, (SIZE, SIZE, 3), generator=generator).double()
-    if kind == "grey levels":
+    if kind == "gray levels":
         return torch.randint(100, 116, (SIZE, SIZE, 1), generator=generator).double().expand(-1, -1, 3)
-    if kind in images.GREYS:
-        return images.grey("rocket", SIZE, kind)
+    if kind in images.GRAYS:
+        return images.gray("rocket", SIZE, kind)
     if kind == "near":  # within a few σ
         return 90 + 60 * torch.rand(SIZE, SIZE, 3, generator=generator, dtype=torch.float64)
     return images.photograph(kind, SIZE)
@@ -51,8 +51,8 @@ def test_the_gradient_is_within_the_tolerance(kind, shown, tol, space, seed):
 
 
 @pytest.mark.parametrize("shown", ["random", "binary", "bright", "blob"])
-@pytest.mark.parametrize("kind", ["grey levels", *images.GREYS])
-def test_the_gradient_of_grey_images_is_within_the_tolerance(kind, shown):
+@pytest.mark.parametrize("kind", ["gray levels", *images.GRAYS])
+def test_the_gradient_of_gray_images_is_within_the_tolerance(kind, shown):
     """Their three channels agree, so that the errors of the three axes must not."""
     for tol in (9e-3, 3e-2):
         check_gradient(kind, shown, tol, space=False, seed=0)

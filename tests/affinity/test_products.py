@@ -117,7 +117,7 @@ def test_frames_do_not_see_each_other():
 
 @pytest.fixture
 def eigenvectors(monkeypatch):
-    """The spatial basis also for frames so small that summing over neighbours is cheaper."""
+    """The spatial basis also for frames so small that summing over neighbors is cheaper."""
     monkeypatch.setattr(engine.Gaussian, "window", lambda _: None)
 
 
@@ -143,7 +143,7 @@ def test_nothing_gives_nothing(shape):
 
 
 @pytest.mark.parametrize(("low", "high"), [(-20.0, 240.0), (30.0, 275.0), (-3.0, 400.0)])
-def test_colours_that_overshoot_count_as_they_are(low, high):
+def test_colors_that_overshoot_count_as_they_are(low, high):
     rgb = low + (high - low) * colors(300).double() / 255
     values = numbers(300, 2).abs()
     exact = dense_color_product(rgb, values)
@@ -210,7 +210,7 @@ def test_non_finite_input_is_named_with_count_and_index(bad):
         (lambda: color_product(colors(4), numbers(4, 1).long()), "values must be floating, got torch.int64"),
         (lambda: color_product(colors(4), numbers(4, 1) > 0), "values must be floating"),
         (lambda: color_product(colors(4).float().requires_grad_(), numbers(4, 1)), "rgb must not require a gradient"),
-        (lambda: color_product(colors(4).float() * 300, numbers(4, 1)), "rgb must be in 0–255, got colours from"),
+        (lambda: color_product(colors(4).float() * 300, numbers(4, 1)), "rgb must be in 0–255, got colors from"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=0.0), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), sigma=float("nan")), "sigma must be positive"),
         (lambda: color_product(colors(4), numbers(4, 1), tol=0.0), "tol must be a relative error"),

@@ -1,4 +1,4 @@
-"""Spatial Gaussians that are narrow beside the frame: neighbours are summed, not eigenvectors."""
+"""Spatial Gaussians that are narrow beside the frame: neighbors are summed, not eigenvectors."""
 
 import pytest
 import torch

@@ -27,7 +27,7 @@ def largest(mask):
 
 
 def largest_by_scipy(mask):
-    """Of equals the first in reading order; SciPy's default structure is the 4-neighbourhood."""
+    """Of equals the first in reading order; SciPy's default structure is the 4-neighborhood."""
     numbered, count = ndimage.label(mask)
     if count == 0:
         return mask

@@ -44,7 +44,7 @@ def test_the_score_is_the_weighted_mean_overlap_with_the_boxes_of_all_thresholds
     assert len(eligible(found).boxes) == len(found.boxes)
 
 
-def test_an_empty_map_has_no_candidates_and_does_not_disturb_its_neighbours():
+def test_an_empty_map_has_no_candidates_and_does_not_disturb_its_neighbors():
     levels = blobs(0, 2)
     both = consensus_boxes(np.stack([levels[0], np.zeros_like(levels[0])]), 0.3)
     assert len(both[1].boxes) == 0
@@ -73,7 +73,7 @@ def test_frames_of_a_clip_choose_together_and_clips_do_not(monkeypatch):
     monkeypatch.setitem(CHOOSERS, "fixed", Chooser("for this test", lambda maps, _: frames[: len(maps)]))
     maps = np.zeros((5, 48, 48), np.uint8)
     together, _ = boxes_of_shots(maps, 0.5, "fixed", np.zeros(5, np.int64))
-    assert together.tolist() == [small] * 5  # the odd frame is outvoted by its neighbours
+    assert together.tolist() == [small] * 5  # the odd frame is outvoted by its neighbors
     apart, _ = boxes_of_shots(maps, 0.5, "fixed", np.arange(5))
     assert apart[2].tolist() == large
 

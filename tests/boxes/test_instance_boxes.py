@@ -31,7 +31,7 @@ def test_every_large_blob_has_its_box(seed):
     found = boxes_of(level, 0.7)
     assert len(found) == len(set(found)) <= len(expected)
     assert set(found) <= expected
-    # the outline runs through pixel centres, so that its area is smaller than the pixels'
+    # the outline runs through pixel centers, so that its area is smaller than the pixels'
     largest = max(region.area_filled for region in regions)
     for region in regions:
         if (region.area_filled - region.perimeter) > max(LEAST_SHARE * largest, LEAST_AREA * level.size):

@@ -1,4 +1,4 @@
-"""Classifiers of this room: untrained, but with batch normalisation as uneven as after training."""
+"""Classifiers of this room: untrained, but with batch normalization as uneven as after training."""
 
 import pytest
 import torch

@@ -28,7 +28,7 @@ def timm_twin(classifier):
     return network.eval()
 
 
-def normalised(frames):
+def normalized(frames):
     mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     return (frames / 255 - mean.view(3, 1, 1)) / std.view(3, 1, 1)
 
@@ -52,7 +52,7 @@ def large_frames():
 def test_on_timms_resnet18(method, resnet18, large_frames):
     classes = torch.tensor([0, 4, 2, 4])
     found = extract(method, resnet18, large_frames, classes)
-    expected = theirs(method, timm_twin(resnet18), "layer4", normalised(large_frames), classes)
+    expected = theirs(method, timm_twin(resnet18), "layer4", normalized(large_frames), classes)
     assert found.shape == expected.shape == (4, 3, 4)
     assert (expected.amax((1, 2)) == 1).all()
     torch.testing.assert_close(min_max(found), expected, rtol=0, atol=1e-4)

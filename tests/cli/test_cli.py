@@ -56,11 +56,11 @@ READS_A_FILE = [
     "export PIPE.parquet --to coco -o new",
     "export described.csv --to coco -o new",
     "export piped.csv --to yolo --images -o new",
-    "localize PIPE.onnx film.mp4 -o new",
-    "label PIPE.onnx films -o new",
+    "localize PIPE.onnx video.mp4 -o new",
+    "label PIPE.onnx videos -o new",
     "label model.onnx PIPE.csv -o new",
-    "localize model.onnx film.mp4 --refine PIPE.safetensors -o new",
-    "localize piped-run film.mp4 -o new",
+    "localize model.onnx video.mp4 --refine PIPE.safetensors -o new",
+    "localize piped-run video.mp4 -o new",
     "learn run PIPE.csv -o new",
     "train PIPE.csv --out new",
     "train clips.csv --out new",
@@ -86,9 +86,9 @@ def pipes(tmp_path, monkeypatch):
     for name in ("boxes", "described", "piped"):
         Path(f"{name}.csv").write_text(rows, encoding="utf-8")
     card = {"format": 1, "width": 64, "height": 48, "fps": "25", "frames": 9, "duration": 0.36}
-    for name, video in (("boxes", "film.mp4"), ("piped", "PIPE.mp4")):
+    for name, video in (("boxes", "video.mp4"), ("piped", "PIPE.mp4")):
         Path(f"{name}.video.json").write_text(json.dumps({**card, "path": video}), encoding="utf-8")
-    Path("clips.csv").write_text("path,tag\nPIPE.mp4,cat\nfilm.mp4,owl\n", encoding="utf-8")
+    Path("clips.csv").write_text("path,tag\nPIPE.mp4,cat\nvideo.mp4,owl\n", encoding="utf-8")
     Path("tagged.csv").write_text("clip,frame,present,x1,y1,x2,y2,tag\nclip,0,1,1,1,8,8,cat\n", encoding="utf-8")
     Path("labels.json").write_text("{}", encoding="utf-8")
     found = [Path("PIPE"), Path("described.video.json"), Path("piped-run/model.safetensors"), Path("maps/clip/0.npy")]
@@ -122,11 +122,11 @@ def test_a_pipe_in_place_of_a_file_is_refused(colocam, words):
 
 
 def test_a_pipe_among_videos_does_not_block_the_others(colocam, pipes):
-    (pipes / "films").mkdir()
-    (pipes / "films" / "film.mp4").write_bytes((STORED / "film.mp4").read_bytes())
-    os.mkfifo(pipes / "films" / "film.video.json")
-    done = colocam("localize", "model.onnx", "films", "-o", "new", "--no-video", "--frames", ":2")
-    assert (done.code, [path.name for path in Path("new").glob("*.csv")]) == (0, ["film.csv"]), done.err
+    (pipes / "folder").mkdir()
+    (pipes / "folder" / "video.mp4").write_bytes((STORED / "video.mp4").read_bytes())
+    os.mkfifo(pipes / "folder" / "video.video.json")
+    done = colocam("localize", "model.onnx", "folder", "-o", "new", "--no-video", "--frames", ":2")
+    assert (done.code, [path.name for path in Path("new").glob("*.csv")]) == (0, ["video.csv"]), done.err
 
 
 # what is wrong with the videos

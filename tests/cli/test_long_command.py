@@ -29,7 +29,7 @@ def test_a_new_process_says_that_it_is_loading(name, timers, colocam, monkeypatc
     monkeypatch.setattr(shared_options, "sys", SimpleNamespace(modules={}))  # as before torch is imported
     monkeypatch.setattr("colocam.inference.localize.localize_videos", lambda *_, **__: [])
     arguments = {
-        "localize": (tmp_path, "film.mp4", "-o", tmp_path / "out"),
+        "localize": (tmp_path, "video.mp4", "-o", tmp_path / "out"),
         "export-model": (tmp_path, "-o", tmp_path / "model.txt"),
         "evaluate": (tmp_path,),
     }

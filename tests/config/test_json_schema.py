@@ -38,7 +38,7 @@ def test_a_written_configuration_is_valid_and_names_the_schema_beside_it(tmp_pat
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"localiser": {}},
+        {"localizr": {}},
         {"localizer": {"losses": {"cfr": 1.0}}},
         {"frames": {"crop": "large"}},
         {"frames": {"crop": 0}},

@@ -42,9 +42,9 @@ def test_extensions_are_known_there(tmp_path, monkeypatch):
     extension.write_text(
         "from colocam.labels import *\nfrom colocam.types import Box\n"
         "def read(path, known, left_out):\n"
-        "    return [ImportedVideo(('film',), tracks_of_frames([FrameLabel(3, 'cat', Box(1, 2, 3, 4))]))]\n"
+        "    return [ImportedVideo(('video',), tracks_of_frames([FrameLabel(3, 'cat', Box(1, 2, 3, 4))]))]\n"
         "FORMATS['mine'] = Format('mine', read=read)\n"
     )
     monkeypatch.setenv("COLOCAM_EXTENSIONS", str(extension))
     (found,) = import_labels_apart(extension, "mine", tables=[]).corrections
-    assert (found.video, found.frame, found.tag, found.boxes) == ("film", 3, "cat", ((1, 2, 3, 4),))
+    assert (found.video, found.frame, found.tag, found.boxes) == ("video", 3, "cat", ((1, 2, 3, 4),))

@@ -24,7 +24,7 @@ def cvat_box(frame, box, *, key=True, outside=False, rotation=None):
     return f'<box frame="{frame}" {state} {corners} z_order="0"{turned}>\n</box>'
 
 
-def cvat_file(path, *tracks, source="film.mp4", size=40, width=97, start=0, step="", meta=META, tasks=()):
+def cvat_file(path, *tracks, source="video.mp4", size=40, width=97, start=0, step="", meta=META, tasks=()):
     """``tracks``: (label, boxes); ``tasks``: an attribute of each that names its task."""
     stated = meta.format(source=source, size=size, width=width, start=start, stop=39, step=step)
     body = "".join(
@@ -82,9 +82,9 @@ def test_a_file_without_a_track_says_nothing_of_frames_that_nobody_looked_at(tmp
     found = import_labels(empty, "cvat", tables=[table])
     assert found.corrections == []
     assert list(found.left_out) == [
-        "'film.mp4': no label of it; only frames that you looked at (checked) count as empty"
+        "'video.mp4': no label of it; only frames that you looked at (checked) count as empty"
     ]
-    (tmp_path / "queue.csv").write_text("video,frame\nfilm,3\nfilm,7\n", encoding="utf-8")
+    (tmp_path / "queue.csv").write_text("video,frame\nvideo,3\nvideo,7\n", encoding="utf-8")
     some = import_labels(empty, "cvat", tables=[table], checked=tmp_path / "queue.csv")
     assert brief(some.corrections) == dict.fromkeys((3, 7), ("none", True))
     everything = import_labels(empty, "cvat", tables=[table], checked="all")
@@ -97,11 +97,11 @@ def test_a_file_without_a_track_says_nothing_of_frames_that_nobody_looked_at(tmp
     ("stated", "reason"),
     [
         ({"source": "holiday.mp4"}, "boxes of 'holiday.mp4': no table is of this video"),
-        ({"size": 39}, "boxes of 'film.mp4': it has 39 frames, film has 40"),
-        ({"width": 96}, "boxes of 'film.mp4': its frames are 96×71, those of film are 97×71"),
+        ({"size": 39}, "boxes of 'video.mp4': it has 39 frames, video has 40"),
+        ({"width": 96}, "boxes of 'video.mp4': its frames are 96×71, those of video are 97×71"),
     ],
 )
-def test_another_film_is_named_counted_and_left_out(tmp_path, table, stated, reason):
+def test_another_video_is_named_counted_and_left_out(tmp_path, table, stated, reason):
     path = cvat_file(tmp_path / "a.xml", ("cat", [cvat_box(0, PREDICTED), cvat_box(3, PREDICTED)]), **stated)
     found = import_labels(path, "cvat", tables=[table])
     assert (found.corrections, dict(found.left_out)) == ([], {reason: 2})
@@ -122,10 +122,10 @@ def test_labels_that_cannot_be_right_are_counted(tmp_path, table):
     assert dict(found.left_out) == {
         "rotated box of class 'cat': only upright boxes are read": 1,
         "polygon of class 'cat': only upright boxes are read": 1,
-        "box of 'film.mp4': its frame is beyond the end": 1,
-        "box of 'film.mp4': it lies outside the frame": 1,
-        "box of 'film.mp4': it has no area": 1,
-        "box of 'film.mp4': class 'cow' is unknown": 1,
+        "box of 'video.mp4': its frame is beyond the end": 1,
+        "box of 'video.mp4': it lies outside the frame": 1,
+        "box of 'video.mp4': it has no area": 1,
+        "box of 'video.mp4': class 'cow' is unknown": 1,
     }
     assert found.corrections == []  # every frame shows something that was left out
 

@@ -16,10 +16,10 @@ DRAWN = (3.0, 4.0, 33.0, 44.0)
 
 @pytest.fixture
 def data_set(tmp_path):
-    """Three frames of ``film`` by their exported names: a new box, no object, the predicted box."""
+    """Three frames of ``video`` by their exported names: a new box, no object, the predicted box."""
     images, annotations = [], {}
     for frame, box in ((3, DRAWN), (4, None), (5, (10.0, 20.0, 50.0, 60.0))):
-        path = tmp_path / "drawn" / f"film_{frame:06d}.jpg"
+        path = tmp_path / "drawn" / f"video_{frame:06d}.jpg"
         path.parent.mkdir(exist_ok=True)
         cv2.imwrite(str(path), np.zeros((71, 97, 3), np.uint8))
         images.append(str(path))
@@ -75,8 +75,8 @@ def test_voc_counts_from_one_unless_cvat_wrote_it(tmp_path, table, brief):
         names = ("xmin", "ymin", "xmax", "ymax")
         box = "".join(f"<{name}>{corner}</{name}>" for name, corner in zip(names, corners, strict=True))
         size = "<size><width>97</width><height>71</height><depth>3</depth></size>"
-        text = f"<filename>film_000003.jpg</filename>{size}<object><name>cat</name><bndbox>{box}</bndbox></object>"
-        (folder / "film_000003.xml").write_text(f"<annotation><folder></folder>{text}</annotation>")
+        text = f"<filename>video_000003.jpg</filename>{size}<object><name>cat</name><bndbox>{box}</bndbox></object>"
+        (folder / "video_000003.xml").write_text(f"<annotation><folder></folder>{text}</annotation>")
         return folder
 
     standard = write(tmp_path / "standard", (4, 5, 33, 44))
@@ -101,7 +101,7 @@ def test_yolo_outlines_confidences_and_the_folder_of_cvat(tmp_path, table, brief
     }
 
 
-def test_images_of_another_film_are_left_out(tmp_path, table):
+def test_images_of_another_video_are_left_out(tmp_path, table):
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels" / "classes.txt").write_text("cat\n")
     for name in ("holiday_000001.txt", "notes.txt"):

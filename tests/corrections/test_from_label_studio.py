@@ -25,10 +25,10 @@ def region(*keys, label="cat", frames=40, duration=1.6):
     return {"value": value, "meta": {}, **names}
 
 
-def task(*regions, video="/data/upload/3/1a2b3c4d-film.mp4", data=None, **annotation):
+def task(*regions, video="/data/upload/3/1a2b3c4d-video.mp4", data=None, **annotation):
     made = {"id": 11, "completed_by": 1, "result": list(regions), "was_cancelled": False, "ground_truth": False}
     made |= {"created_at": "2026-11-01T10:00:00.0Z", "updated_at": "2026-11-01T10:05:00.0Z", "lead_time": 9.1}
-    facts = {"id": 5, "annotations": [made | annotation], "file_upload": "1a2b3c4d-film.mp4", "drafts": []}
+    facts = {"id": 5, "annotations": [made | annotation], "file_upload": "1a2b3c4d-video.mp4", "drafts": []}
     return facts | {"predictions": [], "data": {"video": video, **(data or {})}, "meta": {}, "project": 3}
 
 
@@ -81,7 +81,7 @@ def test_a_player_of_another_rate_shows_frames_by_time(tmp_path, table, brief):
 def test_a_video_of_variable_rate(tmp_path, brief):
     times = [0.5, 0.51, 0.52, 0.7, 1.5, 1.54]
     rows = [row(i, (i, 0, i + 10, 10), pts=time) for i, time in enumerate(times)]
-    table = write_table(tmp_path / "film.csv", rows, frames=6, duration=1.08)
+    table = write_table(tmp_path / "video.csv", rows, frames=6, duration=1.08)
     keys = [key_frame(1, (1, 0, 11, 10)), key_frame(2, (2, 0, 12, 10)), key_frame(9, (60, 0, 70, 10))]
     keys += [key_frame(26, (4, 0, 14, 10)), key_frame(27, (5, 0, 15, 10))]
     one = region(*keys, frames=27, duration=1.08)
@@ -111,7 +111,7 @@ def test_the_last_annotation_counts_and_skipped_tasks_do_not(tmp_path, table, br
     ("changed", "reason"),
     [
         (task(region(key_frame(1, (1, 2, 3, 4))), video="s3://bucket/a/other.mp4"), "'other.mp4': no table"),
-        (task(region(key_frame(1, (1, 2, 3, 4)), frames=80, duration=3.2)), "it has 80 frames, film has 40"),
+        (task(region(key_frame(1, (1, 2, 3, 4)), frames=80, duration=3.2)), "it has 80 frames, video has 40"),
         (task(region(key_frame(1, (1, 2, 3, 4)), label="cow")), "class 'cow' is unknown"),
         (task(region(key_frame(1, (1, 2, 3, 4)) | {"rotation": 12})), "rotated box of class 'cat'"),
         (task({"type": "choices"}, {"type": "brushlabels"}), "region of type 'brushlabels'"),

@@ -63,7 +63,7 @@ def test_what_was_exported_comes_back(to, data):
 
 @pytest.mark.parametrize("to", PRECISION)
 @pytest.mark.parametrize("named", ["folder", "tables in another order"])
-def test_films_of_one_name_in_several_folders_come_back(tmp_path, to, named):
+def test_videos_of_one_name_in_several_folders_come_back(tmp_path, to, named):
     """As in folders of tagged videos; the export tells them apart by their folders."""
     boxes = {"bus": (5, 6, 40, 31), "cat": (10, 20, 50, 60), "dog": (30, 5, 60, 40)}
     tables = [
@@ -92,7 +92,7 @@ def test_films_of_one_name_in_several_folders_come_back(tmp_path, to, named):
     ("video", "checked"),
     [("cat_01", ["cat"]), ("cat/01", ["cat"]), ("out/dog/01.mp4", ["dog"]), ("01", ["cat", "dog"]), ("bus/02", [])],
 )
-def test_frames_that_were_looked_at_are_those_of_the_film_that_the_queue_means(tmp_path, video, checked):
+def test_frames_that_were_looked_at_are_those_of_the_video_that_the_queue_means(tmp_path, video, checked):
     """The queue of a run names clips with their folders, that of tables as an export does."""
     tables = [
         write_table(tmp_path / "out" / tag / "01.csv", [row(0, (1, 2, 30, 40), tag)], frames=9, video="01.mp4")
@@ -105,7 +105,7 @@ def test_frames_that_were_looked_at_are_those_of_the_film_that_the_queue_means(t
 
 
 @pytest.mark.parametrize("video", ["dog_01", "dog/01", "dog/01.mp4"])
-def test_times_are_those_of_the_film_that_a_table_names_with_its_folders(tmp_path, video):
+def test_times_are_those_of_the_video_that_a_table_names_with_its_folders(tmp_path, video):
     for tag, fps in (("cat", 25), ("dog", 10)):
         rows = [row(frame, (1, 2, 30, 40), tag) | {"pts": frame / fps} for frame in range(9)]
         write_table(tmp_path / "out" / tag / "01.csv", rows, fps=str(fps), frames=9, video="01.mp4")

@@ -1,4 +1,4 @@
-"""Crops, flips, colour changes and blur against numpy slicing, Pillow, OpenCV and plain formulas."""
+"""Crops, flips, color changes and blur against numpy slicing, Pillow, OpenCV and plain formulas."""
 
 import cv2
 import numpy as np
@@ -79,8 +79,8 @@ def test_jitter_is_brightness_then_contrast_then_saturation():
     for i, (brightness, contrast, saturation) in enumerate(factors):
         picture = frames[i].numpy().astype(np.float64) * brightness
         picture = picture.mean() + contrast * (picture - picture.mean())
-        grey = picture.mean(0)
-        picture = grey + saturation * (picture - grey)
+        gray = picture.mean(0)
+        picture = gray + saturation * (picture - gray)
         np.testing.assert_allclose(found[i], picture.clip(0, 255), rtol=1e-4)
 
 

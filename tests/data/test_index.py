@@ -135,7 +135,7 @@ def test_the_size_of_a_picture_is_that_of_its_pixels(tmp_path, orientation):
 
 
 def test_video_files_with_times_and_absent_objects(tmp_path):
-    """An index need not be of images: parts of video files, and labelled frames without the object."""
+    """An index need not be of images: parts of video files, and labeled frames without the object."""
     video = tmp_path / "video.mp4"
     video.touch()
     cut = [("a", "cat", 0.0, 1.5), ("b", "dog", 1.5, None)]
@@ -145,9 +145,9 @@ def test_video_files_with_times_and_absent_objects(tmp_path):
     assert read_catalogue(manifest).clips == clips
     assert read_truth(boxes) == truth
     counts = count(Index(clips, truth))
-    assert {name: counts[f"test {name}"] for name in ("shots", "videos", "labelled frames", "boxes")} == {
+    assert {name: counts[f"test {name}"] for name in ("shots", "videos", "labeled frames", "boxes")} == {
         "shots": 2,
         "videos": 1,
-        "labelled frames": 3,
+        "labeled frames": 3,
         "boxes": 3,
     }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from colocam.data.batches import labelled_samples, scaled_boxes, spread_samples
+from colocam.data.batches import labeled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import ROW, CachedClip
 from colocam.data.truth import Truth
 from colocam.types import Box, Clip
@@ -48,16 +48,16 @@ def test_spread_samples_take_a_few_of_each_clip(clips):
     assert len(spread_samples(clips, TAGS, 100)) == 8
 
 
-def test_labelled_samples_are_cached_frames_with_a_label(clips, truth):
-    assert where(labelled_samples(clips, TAGS, truth)) == [("a", 0), ("a", 4), ("a", 6), ("b", 1), ("b", 2)]
-    present = labelled_samples(clips, TAGS, truth, present=True)
+def test_labeled_samples_are_cached_frames_with_a_label(clips, truth):
+    assert where(labeled_samples(clips, TAGS, truth)) == [("a", 0), ("a", 4), ("a", 6), ("b", 1), ("b", 2)]
+    present = labeled_samples(clips, TAGS, truth, present=True)
     assert where(present) == [("a", 4), ("a", 6), ("b", 1), ("b", 2)]
     assert present.classes.tolist() == [1, 1, 0, 0]
-    assert len(where(labelled_samples(clips, TAGS, truth, 1))) == 2
+    assert len(where(labeled_samples(clips, TAGS, truth, 1))) == 2
 
 
 def test_boxes_are_scaled_by_the_size_of_their_own_frame(clips, truth):
-    boxes = scaled_boxes(labelled_samples(clips, TAGS, truth), truth, 96)
+    boxes = scaled_boxes(labeled_samples(clips, TAGS, truth), truth, 96)
     assert [b.dtype for b in boxes] == [np.float32] * 5
     assert boxes[0].shape == (0, 4)
     np.testing.assert_allclose(boxes[1], [[0, 0, 48, 48], [12, 24, 24, 72]])

@@ -1,4 +1,4 @@
-"""``colocam evaluate RUN --dense MANIFEST``: films and images, numbers counted from ``localize``'s tables."""
+"""``colocam evaluate RUN --dense MANIFEST``: videos and images, numbers counted from ``localize``'s tables."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ from counting import inclusive_iou
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])
-def test_films_give_what_localize_writes(run, index, collection, tmp_path, colocam, smooth):
+def test_videos_give_what_localize_writes(run, index, collection, tmp_path, colocam, smooth):
     outcome = colocam("evaluate", run, "--dense", index, "--split", "test", "--smooth", smooth, "--device", "cpu")
     assert outcome.code == 0, outcome.err
     result = json.loads((run / "dense.json").read_text(encoding="utf-8"))
@@ -28,8 +28,8 @@ def test_films_give_what_localize_writes(run, index, collection, tmp_path, coloc
     truth, hits, named = read_truth(collection.truth), [], []
     for shot in result["shots"]:
         for key, tag in (("without_tag", None), ("with_tag", shot["tag"])):
-            film = collection.videos / f"{shot['name']}.mp4"
-            written = localize_file(run, film, tmp_path / key, annotate=False, device="cpu", smooth=smooth, tag=tag)
+            video = collection.videos / f"{shot['name']}.mp4"
+            written = localize_file(run, video, tmp_path / key, annotate=False, device="cpu", smooth=smooth, tag=tag)
             rows = read_table(written.table)
             overlaps = [inclusive_iou(rows.box[i], truth.boxes(shot["name"], i)[0]) for i in range(1, 5)]
             changes = [1 - inclusive_iou(rows.box[i], rows.box[i + 1]) for i in range(4)]
@@ -50,16 +50,16 @@ def test_films_give_what_localize_writes(run, index, collection, tmp_path, coloc
 
 
 def frames_table(collection, folder, tags):
-    """The test films as images with a table of one row per box, as the stored real frames have it."""
+    """The test videos as images with a table of one row per box, as the stored real frames have it."""
     truth = read_truth(collection.truth)
     lines = ["video,shot,frame,class,split,width,height,x1,y1,x2,y2"]
-    for film, tag in tags.items():
-        for frame in decode(collection.videos / f"{film}.mp4"):
-            image = f"frames/{film}/{frame.index}.png"
+    for video, tag in tags.items():
+        for frame in decode(collection.videos / f"{video}.mp4"):
+            image = f"frames/{video}/{frame.index}.png"
             (folder / image).parent.mkdir(parents=True, exist_ok=True)
             cv2.imwrite(str(folder / image), frame.image[..., ::-1])
-            (box,) = truth.boxes(film, frame.index) or [("", "", "", "")]
-            lines.append(",".join(map(str, (film, film, image, tag, "val", 48, 40, *box))))
+            (box,) = truth.boxes(video, frame.index) or [("", "", "", "")]
+            lines.append(",".join(map(str, (video, video, image, tag, "val", 48, 40, *box))))
     (folder / "manifest.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder / "manifest.csv"
 
@@ -72,13 +72,13 @@ def scores_of(row):
     ]
 
 
-def test_images_give_the_same_as_their_film(run, collection, index, tmp_path):
-    films = {"cat/test-0": "cat", "owl/test-0": "owl"}
-    images = evaluate_dense(run, frames_table(collection, tmp_path / "images", films), device="cpu")
+def test_images_give_the_same_as_their_video(run, collection, index, tmp_path):
+    videos = {"cat/test-0": "cat", "owl/test-0": "owl"}
+    images = evaluate_dense(run, frames_table(collection, tmp_path / "images", videos), device="cpu")
     stored = read_dense(run / "dense.json")
     assert stored == images
-    whole = evaluate_dense(run, index, shots=[*films], device="cpu")
-    assert [row.name for row in images.shots] == [row.name for row in whole.shots] == [*films]
+    whole = evaluate_dense(run, index, shots=[*videos], device="cpu")
+    assert [row.name for row in images.shots] == [row.name for row in whole.shots] == [*videos]
     assert [scores_of(row) for row in images.rows] == [scores_of(row) for row in whole.rows]
     assert [row.true_jitter for row in images.rows] == [row.true_jitter for row in whole.rows]
 
@@ -142,8 +142,8 @@ def test_the_worst_frames_are_those_with_the_lowest_iou(run, index, collection, 
         meta, stored = json.loads(str(archive["meta"])), archive["iou__without the tag"]
     assert {case["clip"] for case in meta} == {"bus/val-0", "cat/val-0", "owl/val-0"}
     for case, overlap in zip(meta, stored, strict=True):
-        film = collection.videos / f"{case['clip']}.mp4"
-        rows = read_table(localize_file(run, film, tmp_path / "out", annotate=False, device="cpu").table)
+        video = collection.videos / f"{case['clip']}.mp4"
+        rows = read_table(localize_file(run, video, tmp_path / "out", annotate=False, device="cpu").table)
         boxes = {i: read_truth(collection.truth).boxes(case["clip"], i) for i in range(1, 5)}
         ious = {i: inclusive_iou(rows.box[i], box) for i, (box,) in boxes.items()}
         assert ious[case["frame"]] == pytest.approx(min(ious.values()), abs=1e-3)

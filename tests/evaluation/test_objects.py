@@ -37,9 +37,9 @@ def named_index(index):
 def localized(run, collection, tmp_path, shot, **options):
     """Rows of the table that ``localize`` writes for a shot, with the tag."""
     out = tmp_path / "localized" / "-".join([*shot.split("/"), *map(str, options.values())])
-    film = collection.videos / f"{shot}.mp4"
+    video = collection.videos / f"{shot}.mp4"
     tag = shot.partition("/")[0]
-    return read_table(localize_file(run, film, out, annotate=False, device="cpu", tag=tag, **options).table)
+    return read_table(localize_file(run, video, out, annotate=False, device="cpu", tag=tag, **options).table)
 
 
 def check_presence(found, run, collection, tmp_path):
@@ -63,7 +63,7 @@ def check_presence(found, run, collection, tmp_path):
 
 
 def test_boxes_presence_and_tracks_of_whole_shots(run, named_index, collection, tmp_path, colocam):
-    """Labelled frames give the same."""
+    """Labeled frames give the same."""
     asked = ("--boxes", named_index / "truth.csv", "--dense", named_index, "--split", "test")
     outcome = colocam("evaluate", run, *asked, "--device", "cpu")
     assert outcome.code == 0, outcome.err

@@ -16,7 +16,7 @@ from colocam.errors import ColocamError
 from colocam.evaluation.metrics import CorLoc
 from colocam.evaluation.prediction_evaluation import evaluate_predictions
 from colocam.evaluation.result import EvaluatedData
-from colocam.evaluation.run_evaluation import evaluate, labelled, maps_of
+from colocam.evaluation.run_evaluation import evaluate, labeled, maps_of
 from colocam.maps.mapper import Mapper
 from colocam.run import open_run
 from csv_tables import csv_table
@@ -27,8 +27,8 @@ FRAME = (48, 40)
 # against a run
 
 
-def colourful(frames, classes):
-    """How far a pixel is from grey: finds the squares over grey noise; a cat only above a bright ground."""
+def colorful(frames, classes):
+    """How far a pixel is from gray: finds the squares over gray noise; a cat only above a bright ground."""
     maps = (frames.amax(1) - frames.amin(1)) / 255
     maps[classes == 1, 8:] = maps[classes == 1, 8:].clamp(min=0.45)
     return maps, None
@@ -38,7 +38,7 @@ def colourful(frames, classes):
 def own(trained, collection, tmp_path_factory):
     """A run whose validation looks at every frame, its evaluation, and the maps of its val and test frames.
 
-    The tiny run's own maps are never right, and zeros are easily equal: colourful stands in for them.
+    The tiny run's own maps are never right, and zeros are easily equal: colorful stands in for them.
     """
     folder = tmp_path_factory.mktemp("own") / "run"
     shutil.copytree(trained, folder)
@@ -47,14 +47,14 @@ def own(trained, collection, tmp_path_factory):
     write_config(folder / "config.yaml", config.model_copy(update={"frames": frames}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "colocam.evaluation.run_evaluation.methods_of_run", lambda *_, **__: {"colocam": Mapper(colourful)}
+            "colocam.evaluation.run_evaluation.methods_of_run", lambda *_, **__: {"colocam": Mapper(colorful)}
         )
         result = evaluate(folder, collection.truth)
     run = open_run(folder)
     maps = {}
-    tests = labelled(run, read_truth(collection.truth), "test").samples
+    tests = labeled(run, read_truth(collection.truth), "test").samples
     for samples in (tests, spread_samples(run.clips("val"), run.catalogue.tags, 5)):
-        levels = maps_of(run, Mapper(colourful), samples)
+        levels = maps_of(run, Mapper(colorful), samples)
         maps |= {(c.clip.name, frame): level for (c, frame), level in zip(samples.where(), levels, strict=True)}
     return result, maps
 

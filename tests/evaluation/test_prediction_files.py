@@ -1,4 +1,4 @@
-"""Files of predictions and the labelled frames they are about."""
+"""Files of predictions and the labeled frames they are about."""
 
 import zlib
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.evaluation.prediction_files import map_files, read_boxes, read_labelled, read_map, read_mask
+from colocam.evaluation.prediction_files import map_files, read_boxes, read_labeled, read_map, read_mask
 from csv_tables import csv_table
 
 
@@ -102,7 +102,7 @@ def test_masks(tmp_path):
     assert read_mask(tmp_path / "1.npy").tolist() == [[0, 1, 1, 2]]
 
 
-# labelled frames
+# labeled frames
 
 
 @pytest.mark.parametrize(
@@ -117,15 +117,15 @@ def test_masks(tmp_path):
 )
 def test_tables_that_do_not_say_enough(tmp_path, header, rows, told):
     with pytest.raises(ColocamError, match=told):
-        read_labelled(csv_table(tmp_path / "t.csv", f"clip,frame,present,x1,y1,x2,y2{header}", *rows), None, "test")
+        read_labeled(csv_table(tmp_path / "t.csv", f"clip,frame,present,x1,y1,x2,y2{header}", *rows), None, "test")
 
 
 def test_an_unknown_size(tmp_path):
-    labelled = read_labelled(
+    labeled = read_labeled(
         csv_table(tmp_path / "t.csv", "clip,frame,present,x1,y1,x2,y2,tag", "a,0,1,1,1,2,2,cat"), None, "test"
     )
     with pytest.raises(ColocamError, match="the size of frame 0 of 'a' is not known: add the columns width and height"):
-        _ = labelled.frames("test")[0].size
+        _ = labeled.frames("test")[0].size
 
 
 def test_a_header_that_asks_for_all_memory(tmp_path):
@@ -147,4 +147,4 @@ def test_frames_have_at_least_a_pixel(tmp_path, side):
     columns = "clip,frame,present,x1,y1,x2,y2,tag,width,height"
     boxes = csv_table(tmp_path / "t.csv", columns, f"a,0,1,1,1,2,2,cat,{side},8")
     with pytest.raises(ColocamError, match="row 2: width and height must be 1 pixel or more"):
-        read_labelled(boxes, None, "test")
+        read_labeled(boxes, None, "test")

@@ -30,8 +30,8 @@ def evaluated(trained, collection, box_segmenter_files, tmp_path_factory):
     return folder, evaluate(folder, collection.truth, refine=box_segmenter_files, device="cpu")
 
 
-def test_boxes_of_labelled_frames_against_a_count_by_hand(evaluated, collection, box_segmenter_files):
-    """Frames are read from the films at their own size, 48×40, and the labelled frames of a clip are a shot."""
+def test_boxes_of_labeled_frames_against_a_count_by_hand(evaluated, collection, box_segmenter_files):
+    """Frames are read from the videos at their own size, 48×40, and the labeled frames of a clip are a shot."""
     folder, result = evaluated
     opened = open_run(folder, "cpu")
     chosen = open_evaluation_set(opened, collection.truth)
@@ -78,9 +78,9 @@ def test_the_command_prints_and_reports_both(trained, collection, index, tmp_pat
     plain, refined = (json.loads((run / f"{name}.json").read_text()) for name in ("dense", "dense-refined"))
     assert "refined" not in plain
     assert refined["refined"] == "boxes"
-    film = collection.videos / "cat" / "test-0.mp4"
+    video = collection.videos / "cat" / "test-0.mp4"
     options = {"annotate": False, "device": "cpu", "refine": box_segmenter_files}
-    rows = read_table(localize_file(run, film, tmp_path / "tables", **options).table)
+    rows = read_table(localize_file(run, video, tmp_path / "tables", **options).table)
     truth = read_truth(collection.truth)
     overlaps = [inclusive_iou(rows.box[at], truth.boxes("cat/test-0", at)[0]) for at in range(1, 5)]
     shot = next(one for one in refined["shots"] if one["name"] == "cat/test-0")
@@ -92,7 +92,7 @@ def test_the_command_prints_and_reports_both(trained, collection, index, tmp_pat
 
 
 def test_frames_that_are_gone(trained, collection, box_segmenter_files):
-    """The frame cache has frames of a film that is now shorter."""
+    """The frame cache has frames of a video that is now shorter."""
     samples = open_evaluation_set(open_run(trained, "cpu"), collection.truth).evaluated.samples
     first, *others = samples.clips
     shorter = replace(samples, clips=[replace(first, clip=replace(first.clip, end=0.1)), *others])

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
-from colocam.data.batches import labelled_samples
+from colocam.data.batches import labeled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import EvaluatedData, read_evaluation
@@ -67,7 +67,7 @@ def hits_by_hand(folder, method, truth, split, thresholds, per_clip=None):
         maps = torch.sigmoid(foreground - background).numpy()
     # Taken from the evaluation itself: a rounding of the network's may be another in another batch, and flip a level.
     opened = open_run(folder)
-    samples = labelled_samples(opened.clips(split), TAGS, read_truth(truth), per_clip, present=True)
+    samples = labeled_samples(opened.clips(split), TAGS, read_truth(truth), per_clip, present=True)
     levels = maps_of(opened, methods_of_run(opened, [])[method], samples)
     assert abs(levels - maps * 255).max() <= 1.01
     hits = np.zeros((len(frames), len(thresholds)), bool)
@@ -283,7 +283,7 @@ def test_videos_that_are_gone_are_no_reason_to_stop(run, collection, tmp_path, c
     data = json.loads((run / "data.json").read_text(encoding="utf-8"))
     for clip in data["clips"]:
         if clip["name"] == "owl/test-0":
-            clip |= {"path": str(tmp_path / "gone.mp4"), "digest": "0" * 64}  # neither the film nor its frames
+            clip |= {"path": str(tmp_path / "gone.mp4"), "digest": "0" * 64}  # neither the video nor its frames
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
     result = evaluate(run, collection.truth)
     assert result.data.videos == 2
@@ -300,7 +300,7 @@ def check_tags_only(cell, evaluated, maps):
 
 
 @pytest.mark.parametrize("color_mean", ["frame", "clip"])
-def test_maps_of_all_methods_may_be_completed_by_colour(run, collection, color_mean):
+def test_maps_of_all_methods_may_be_completed_by_color(run, collection, color_mean):
     """Against the maps of each method, completed here and counted."""
     found = evaluate(run, collection.truth, color_mean=color_mean)
     opened = open_run(run)

@@ -6,11 +6,11 @@ from label_scenes import row, write_table
 
 
 @pytest.fixture
-def film(tmp_path, make_video, numbered):
+def video(tmp_path, make_video, numbered):
     """A real video of 12 numbered frames of 64×48 and its table: a box in most frames, nothing in frames 4 and 5."""
-    path = make_video(tmp_path / "my film.mp4", numbered(12))
+    path = make_video(tmp_path / "my video.mp4", numbered(12))
     rows = [row(frame, None if frame in {4, 5} else (frame, 2.5, frame + 20.25, 40)) for frame in range(12)]
-    return write_table(tmp_path / "my film.csv", rows, size=(64, 48), frames=12, video=path.name)
+    return write_table(tmp_path / "my video.csv", rows, size=(64, 48), frames=12, video=path.name)
 
 
 @pytest.fixture(scope="session")

@@ -18,22 +18,22 @@ MASK[3:9, 4:8] = True
 
 
 @pytest.fixture
-def exported_film(tmp_path):
+def exported_video(tmp_path):
     rows = [
         row(0, (4, 3, 8, 9), "owl", 5, score=0.5, mask=rle.encode(MASK)),
         row(2, (16, 12, 32, 36), "cat"),
         row(2, (8, 6, 64, 48), "owl", 5, score=0.25),
         row(4),
     ]
-    table = write_table(tmp_path / "my film.csv", rows, size=(64, 48), video="my film.mp4")
+    table = write_table(tmp_path / "my video.csv", rows, size=(64, 48), video="my video.mp4")
     return export([table], "fiftyone", tmp_path / "out")
 
 
-def test_documented_format(exported_film):
-    manifest = json.loads((exported_film / "manifest.json").read_text())
+def test_documented_format(exported_video):
+    manifest = json.loads((exported_video / "manifest.json").read_text())
     (record,) = manifest["index"]
-    assert record["data"] == str(exported_film.parent / "my film.mp4")
-    frames = json.loads((exported_film / record["labels"]).read_text())["frames"]
+    assert record["data"] == str(exported_video.parent / "my video.mp4")
+    frames = json.loads((exported_video / record["labels"]).read_text())["frames"]
     assert list(frames) == ["1", "3", "5"]
     assert frames["5"]["objects"]["objects"] == []
     cat, owl = frames["3"]["objects"]["objects"]

@@ -9,7 +9,7 @@ from pyarrow.csv import ConvertOptions, read_csv
 
 from colocam.boxes import rle
 from colocam.labels import export
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 from label_scenes import exported, row, scenes, write_table
 
 
@@ -45,7 +45,7 @@ def test_columns_of_both_tables():
     assert read.to_pylist() == table.to_pylist()
 
 
-def test_masks_are_class_numbers_in_colour(tmp_path):
+def test_masks_are_class_numbers_in_color(tmp_path):
     masks = np.zeros((2, 71, 97), bool)
     masks[0, 3:9, 5:40] = True
     masks[1, 60:, 90:] = True

@@ -109,6 +109,6 @@ def test_a_task_per_picture_of_a_folder(tmp_path):
         assert result["value"]["rectanglelabels"] == [tag]
     assert (whole["score"], "score" in quarter) == (0.5, False)
     assert [quarter["value"][name] for name in ("x", "y", "width", "height")] == [0, 50, 50, 50]
-    film = write_table(tmp_path / "b.csv", rows)
+    video = write_table(tmp_path / "b.csv", rows)
     with pytest.raises(ColocamError, match="either videos or images, and a is a folder of images"):
-        export([film, table], "label-studio", tmp_path / "both")
+        export([video, table], "label-studio", tmp_path / "both")

@@ -27,22 +27,22 @@ def masks_of(count=12, seed=0):
     found = np.zeros((count, 48, 64), np.uint8)
     for mask in found:
         for _ in range(2):
-            centre, axes = rng.integers((12, 10), (50, 36)).tolist(), rng.integers(3, 9, 2).tolist()
-            cv2.ellipse(mask, centre, axes, float(rng.uniform(0, 180)), 0, 360, 1, cv2.FILLED)
+            center, axes = rng.integers((12, 10), (50, 36)).tolist(), rng.integers(3, 9, 2).tolist()
+            cv2.ellipse(mask, center, axes, float(rng.uniform(0, 180)), 0, 360, 1, cv2.FILLED)
     return found.astype(bool)
 
 
 @pytest.fixture
 def masked(tmp_path, make_video, numbered):
-    """A film with a mask in each frame but 4 (nothing) and 5 (a box alone), its table and the masks."""
-    path = make_video(tmp_path / "my film.mp4", numbered(12))
+    """A video with a mask in each frame but 4 (nothing) and 5 (a box alone), its table and the masks."""
+    path = make_video(tmp_path / "my video.mp4", numbered(12))
     masks = masks_of()
     rows = []
     for frame, mask in enumerate(masks):
         box = None if frame == 4 else extents(mask)
         text = "" if frame in {4, 5} else rle.encode(mask)
         rows.append(row(frame, box, score=0.5, mask=text, refined="MobileSAM" if text else ""))
-    return write_table(tmp_path / "my film.csv", rows, size=SIZE, frames=12, video=path.name), masks
+    return write_table(tmp_path / "my video.csv", rows, size=SIZE, frames=12, video=path.name), masks
 
 
 def filled(points):
@@ -95,7 +95,7 @@ def test_cvat_reads_masks(masked, tmp_path):
     """By the rules of CVAT's importer: the first mask of a track becomes a shape; runs are of its rectangle's rows."""
     table, masks = masked
     out = export([table], "cvat-masks", tmp_path / "out")
-    root = ET.parse(out / "my film.xml").getroot()
+    root = ET.parse(out / "my video.xml").getroot()
     assert root.findtext("meta/task/labels/label/type") == "any"
     shown = {}
     for track in root.iterfind("track"):
@@ -147,15 +147,15 @@ def test_packed_masks_come_back_also_with_long_runs(first):
 
 def test_label_studio_reads_masks(masked, tmp_path):
     table, masks = masked
-    with pytest.raises(ColocamError, match="images must be written: Label Studio has no masks in videos, and my film"):
+    with pytest.raises(ColocamError, match="images must be written: Label Studio has no masks in videos, and my video"):
         export([table], "label-studio-masks", tmp_path / "none")
     out = export([table], "label-studio-masks", tmp_path / "out", options=Options(images=True, url="/data/"))
     parsed = parse_config((out / "config.xml").read_text(encoding="utf-8"))
     tasks = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
     assert len(tasks) == 12
     for frame, task in enumerate(tasks):
-        name = f"my film_{frame:06d}.jpg"
-        assert task["data"]["image"] == f"/data/images/my%20film_{frame:06d}.jpg"
+        name = f"my video_{frame:06d}.jpg"
+        assert task["data"]["image"] == f"/data/images/my%20video_{frame:06d}.jpg"
         assert (out / "images" / name).is_file()
         results = task["predictions"][0]["result"]
         assert len(results) == (frame != 4)
@@ -171,6 +171,6 @@ def test_label_studio_reads_masks(masked, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["yolo-segments", "cvat-masks", "label-studio-masks", "masks"])
-def test_tables_without_masks(film, tmp_path, to):
+def test_tables_without_masks(video, tmp_path, to):
     with pytest.raises(ColocamError, match="no table has a mask: run 'colocam localize' with --masks or --refine"):
-        export([film], to, tmp_path / "out")
+        export([video], to, tmp_path / "out")

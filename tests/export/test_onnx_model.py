@@ -43,7 +43,7 @@ def pictures(count: int, square_video) -> np.ndarray:
 
 @pytest.mark.parametrize("count", [1, 2, 7, 65])
 def test_any_number_of_frames_gives_what_pytorch_gives(session, trained, square_video, count):
-    """Against the network itself and torch's softmax, on frames as they are: normalisation is inside the file."""
+    """Against the network itself and torch's softmax, on frames as they are: normalization is inside the file."""
     frames = pictures(count, square_video)
     net = load_model(trained).net
     with torch.inference_mode():

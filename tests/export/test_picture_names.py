@@ -60,10 +60,10 @@ def test_readers_find_the_pictures_and_their_boxes(
         assert (out / images / path.name).read_bytes() == path.read_bytes()
 
 
-def test_of_several_tables_the_names_go_before(table, film, tmp_path):
-    out = export([table(), film], "coco", tmp_path / "out", options=IMAGES)
+def test_of_several_tables_the_names_go_before(table, video, tmp_path):
+    out = export([table(), video], "coco", tmp_path / "out", options=IMAGES)
     assert names(out / "images") == sorted(
-        [*(f"pets_{name}" for name in NAMES), *(f"my film_{frame:06d}.jpg" for frame in range(12))]
+        [*(f"pets_{name}" for name in NAMES), *(f"my video_{frame:06d}.jpg" for frame in range(12))]
     )
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 from label_scenes import row, write_table
 
 
@@ -130,14 +130,14 @@ def test_a_description_that_is_none(tmp_path, change):
 def test_videos_in_place_of_descriptions(tmp_path, make_video):
     """The video itself counts, also where its header is wrong about the number of frames."""
     times = [0.5, 0.6, 0.62, 1.5, 1.6]
-    film = make_video(tmp_path / "film.mkv", 5, times=times)
+    path = make_video(tmp_path / "video.mkv", 5, times=times)
     table = write_table(tmp_path / "a.csv", [row(4, (1, 2, 3, 4))])
     (tmp_path / "a.video.json").unlink()
-    (video,) = read_videos([table], [film])
+    (video,) = read_videos([table], [path])
     assert (video.source.width, video.source.height, video.source.frames) == (64, 48, 5)
-    assert video.source.path == film
+    assert video.source.path == path
     with pytest.raises(ColocamError, match="videos must name one video per table, got 2 for 1"):
-        read_videos([table], [film, film])
+        read_videos([table], [path, path])
 
 
 def test_names_stay_inside_their_folder(tmp_path):

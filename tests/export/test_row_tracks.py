@@ -3,7 +3,7 @@
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 from label_scenes import row, write_table
 
 BOX = (1, 2, 30, 40)

@@ -9,13 +9,13 @@ import yaml
 
 from colocam.errors import ColocamError
 from colocam.labels import Options, export
-from colocam.labels.formats.writing import colour
+from colocam.labels.formats.writing import color
 from label_scenes import exported, row, write_table
 
 
 @pytest.mark.parametrize(("to", "precision"), [("coco", 1e-3), ("yolo", 1e-3), ("voc", 0.5)])
-def test_supervision_reads_every_box_with_its_picture(film, tmp_path, read_by_supervision, to, precision):
-    data = read_by_supervision(export([film], to, tmp_path / "out", options=Options(images=True)), to)
+def test_supervision_reads_every_box_with_its_picture(video, tmp_path, read_by_supervision, to, precision):
+    data = read_by_supervision(export([video], to, tmp_path / "out", options=Options(images=True)), to)
     assert data.classes == ["cat"]
     assert len(data) == 12
     for path, _, found in data:
@@ -30,10 +30,10 @@ def test_voc_of_a_whole_picture_is_its_first_and_last_pixel():
     assert [one.text for one in tree.find("object/bndbox")] == ["1", "1", "97", "71"]
 
 
-def test_voc_colours_are_those_of_voc(film, tmp_path):
-    out = export([film], "voc", tmp_path / "out")
+def test_voc_colors_are_those_of_voc(video, tmp_path):
+    out = export([video], "voc", tmp_path / "out")
     assert (out / "labelmap.txt").read_text().splitlines()[1:] == ["background:0,0,0::", "cat:128,0,0::"]
-    assert [colour(number) for number in (0, 1, 2, 3, 4, 8, 15, 20)] == [
+    assert [color(number) for number in (0, 1, 2, 3, 4, 8, 15, 20)] == [
         (0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128), (64, 0, 0), (192, 128, 128), (0, 64, 128),
     ]  # fmt: skip
 

@@ -45,7 +45,7 @@ def test_one_file_serves_every_command(monkeypatch, tmp_path, collection, frame_
         assert outcome.code == 0, outcome.err
         return outcome.out
 
-    run, film = tmp_path / "run", collection.videos / "cat" / "test-0.mp4"
+    run, video = tmp_path / "run", collection.videos / "cat" / "test-0.mp4"
     chosen = [word for name in CHOSEN for word in ("--set", name)]
     command("train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets, *chosen)
     for line in journal(run, "calm"):
@@ -65,7 +65,7 @@ def test_one_file_serves_every_command(monkeypatch, tmp_path, collection, frame_
     assert all(title in printed and title in page for title in ("Strength", "Calm"))
     assert "Mean of the maps" in page
     for smooth in ("none", "offline"):
-        command("localize", run, film, "-o", tmp_path / smooth, "--smooth", smooth, "--no-video")
+        command("localize", run, video, "-o", tmp_path / smooth, "--smooth", smooth, "--no-video")
         table = tmp_path / smooth / "test-0.csv"
         for box in read_table(table).box:  # maps of 32 × 32 pixels, frames of 48 × 40
             assert box.tolist() == pytest.approx([1 * 1.5, 2 * 1.25, 9 * 1.5, 8 * 1.25], abs=1e-3)

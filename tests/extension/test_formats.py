@@ -16,7 +16,7 @@ EXTENSION = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```"
 
 @pytest.fixture
 def table(trained, tmp_path, make_video, square_video):
-    video = make_video(tmp_path / "my film.mp4", square_video("cat", 5, 6)[0])
+    video = make_video(tmp_path / "my video.mp4", square_video("cat", 5, 6)[0])
     return localize_file(trained, video, tmp_path / "boxes", annotate=False).table
 
 
@@ -28,7 +28,7 @@ def test_a_format_in_a_file_of_ones_own(table, tmp_path, new_colocam, monkeypatc
     monkeypatch.setenv("COLUMNS", "100")
     done = new_colocam("export", table, "--to", "mine", "-o", tmp_path / "out")
     assert done.code == 0, done.err
-    found = json.loads((tmp_path / "out" / "my film.json").read_text())
+    found = json.loads((tmp_path / "out" / "my video.json").read_text())
     lines = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
     assert found == [[one[2], *map(float, one[4:8])] for one in lines if one[4]]
     assert re.search(r"mine +a list of boxes per video", new_colocam("export", "--help").out)

@@ -11,7 +11,7 @@ from colocam.losses import LOSSES, Loss, StepTensors, Term
 
 
 class TotalVariation(nn.Module):
-    """Mean difference between neighbouring pixels of the maps."""
+    """Mean difference between neighboring pixels of the maps."""
 
     def forward(self, step: StepTensors) -> torch.Tensor:
         rows, columns = step.maps.diff(dim=1), step.maps.diff(dim=2)

@@ -12,11 +12,11 @@ import cv2
 import numpy as np
 import yaml
 from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, TINY, make_collection, square_video
-from tests.conftest import _make_video as make_film
+from tests.conftest import _make_video as make_video
 from tests.helpers import youtube_archives
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
-FILMS: tuple[tuple[str, str, str], ...] = (
+VIDEOS: tuple[tuple[str, str, str], ...] = (
     *(("h264.mp4", "libx264", "yuv420p"), ("h264.mkv", "libx264", "yuv420p"), ("h264.ts", "libx264", "yuv420p")),
     *(("h264.h264", "libx264", "yuv420p"), ("mpeg4.avi", "mpeg4", "yuv420p"), ("mpeg4.mp4", "mpeg4", "yuv420p")),
     *(("mjpeg.avi", "mjpeg", "yuvj420p"), ("mjpeg.mov", "mjpeg", "yuvj420p"), ("ffv1.mkv", "ffv1", "bgr0")),
@@ -24,16 +24,16 @@ FILMS: tuple[tuple[str, str, str], ...] = (
     *(("mpeg2.ts", "mpeg2video", "yuv420p"), ("mpeg1.mpg", "mpeg1video", "yuv420p"), ("flv.flv", "flv", "yuv420p")),
     *(("wmv.asf", "wmv2", "yuv420p"), ("gif.gif", "gif", "rgb8"), ("apng.apng", "apng", "rgba")),
     *(("png.mov", "png", "rgba"), ("prores.mov", "prores_ks", "yuv422p10le")),
-    ("grey.mkv", "ffv1", "gray16le"),
+    ("gray.mkv", "ffv1", "gray16le"),
 )
 ENDINGS = (".png", ".jpg", ".bmp", ".tiff", ".webp", ".ppm")
 
 
 def make_corpus(folder: Path) -> None:
     """Write all files; the current folder is ``folder`` meanwhile, since runs name their videos relative to it."""
-    for name, codec, pixels in FILMS:
-        _film(folder / "films" / name, codec, pixels)
-    (folder / "films" / "raw.y4m").write_bytes(b"YUV4MPEG2 W4 H4 F25:1\n" + (b"FRAME\n" + bytes(range(24))) * 6)
+    for name, codec, pixels in VIDEOS:
+        _video(folder / "videos" / name, codec, pixels)
+    (folder / "videos" / "raw.y4m").write_bytes(b"YUV4MPEG2 W4 H4 F25:1\n" + (b"FRAME\n" + bytes(range(24))) * 6)
     for index, image in enumerate(square_video("owl", 2, 3)[0]):
         for ending in ENDINGS:
             _image(folder / "images" / ending[1:] / f"{index}{ending}", image)
@@ -50,9 +50,9 @@ def make_corpus(folder: Path) -> None:
     _results(folder)
 
 
-def _film(path: Path, codec: str, pixels: str) -> None:
+def _video(path: Path, codec: str, pixels: str) -> None:
     try:
-        make_film(path, square_video("cat", 1, 6)[0], codec=codec, pix_fmt=pixels)
+        make_video(path, square_video("cat", 1, 6)[0], codec=codec, pix_fmt=pixels)
     except (av.FFmpegError, ValueError):  # this FFmpeg lacks the codec
         path.unlink(missing_ok=True)
 
@@ -119,7 +119,7 @@ def _segmenter(folder: Path) -> None:
 
 
 def _results(folder: Path) -> None:
-    """What the commands themselves write: localisation tables, a run that was trained here, its evaluation."""
+    """What the commands themselves write: localization tables, a run that was trained here, its evaluation."""
     from colocam import evaluate, train  # noqa: PLC0415
     from colocam.config import load_config  # noqa: PLC0415
     from colocam.evaluation.dense import evaluate_dense  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _results(folder: Path) -> None:
         "masks": {"table": "csv", "masks": True, "annotate": False},
         "parquet": {"table": "parquet", "instances": True, "annotate": False},
     }.items():
-        localize_file("model.onnx", "films/h264.mp4", f"results/{name}", device="cpu", **options)
+        localize_file("model.onnx", "videos/h264.mp4", f"results/{name}", device="cpu", **options)
     run = train(Path("manifest.csv"), Path("run"), load_config("cpu", folder / "config.yaml"), frames=Path("frames"))
     evaluate(run, folder / "truth.csv", device="cpu")
     (folder / "index").mkdir()
@@ -147,7 +147,7 @@ def _results(folder: Path) -> None:
 
 
 def _corpus(folder: Path) -> None:
-    """Corrections of the videos of the run; a catalogue of some of them, one without a film, and its labels."""
+    """Corrections of the videos of the run; a catalogue of some of them, one without a video, and its labels."""
     from colocam.labels import Correction, write_corrections  # noqa: PLC0415
     from colocam.types import Box  # noqa: PLC0415
 
@@ -160,12 +160,12 @@ def _corpus(folder: Path) -> None:
                 box = Box(4.0 + 2 * frame, 8.0, 20.0 + 2 * frame, 24.0)
                 corrections.append(Correction(frame=frame, kind="box", boxes=(box,), key=True, **where))
     write_corrections("corrections.csv", corrections)
-    Path("videos/broken.mp4").write_bytes(b"no film")
+    Path("videos/broken.mp4").write_bytes(b"no video")
     rows = ["path,tag", "videos/bus/train-0.mp4,", "videos/owl/test-0.mp4,owl", "videos/broken.mp4,"]
     Path("catalogue.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     # In a process of its own: workers cannot be forked from one that has trained, and so has threads.
     command = [sys.executable, "-c", "from colocam.cli import main; main()", "label", "model.onnx", "catalogue.csv"]
     done = subprocess.run([*command, "-o", "labels", "--workers", "1"], capture_output=True, text=True, check=False)
-    if "1 of 3 videos could not be labelled" not in done.stderr:
+    if "1 of 3 videos could not be labeled" not in done.stderr:
         raise RuntimeError(done.stderr)
     (folder / "videos" / "broken.mp4").unlink()

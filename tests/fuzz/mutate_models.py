@@ -95,7 +95,7 @@ def _constant(model: onnx.ModelProto, random: Random) -> None:
         one.data_type = random.choice(TYPES)
     elif kind < 0.5:
         one.data_location = onnx.TensorProto.EXTERNAL
-        one.external_data.add(key="location", value=random.choice(("../secret", "/etc/passwd", "film.mp4", "")))
+        one.external_data.add(key="location", value=random.choice(("../secret", "/etc/passwd", "video.mp4", "")))
     else:
         values = numpy_helper.to_array(one).copy()
         values[...] = random.choice((0, 1, -1, 2**31 - 1, np.nan, np.inf)) if values.dtype.kind == "f" else -1

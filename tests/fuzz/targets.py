@@ -12,10 +12,10 @@ from zipfile import ZipFile
 from tests.fuzz.case import Case
 from tests.fuzz.hostile_values import text
 from tests.fuzz.mutate_bytes import Mutation, mutated_bytes
-from tests.fuzz.mutate_films import mutated_film, mutated_image
 from tests.fuzz.mutate_models import mutated_onnx, mutated_safetensors
 from tests.fuzz.mutate_tables import mutated_parquet
 from tests.fuzz.mutate_text import mutated_text
+from tests.fuzz.mutate_videos import mutated_image, mutated_video
 from tests.fuzz.options import option_value, output, random_options
 
 MUTATIONS: dict[str, Mutation] = {
@@ -29,8 +29,8 @@ FORMATS = "coco|cvat|yolo|voc|mot|label-studio|csv|parquet|masks"
 IMPORTED = "cvat|label-studio|coco|yolo|voc|mot|csv"
 
 
-def odd_films(folder: Path, random: Random) -> None:
-    """What is no film among the films, and names that are hard to handle."""
+def odd_videos(folder: Path, random: Random) -> None:
+    """What is no video among the videos, and names that are hard to handle."""
     name = text(random).replace("\0", "").replace("/", "").replace("\ud800", "")[:251]
     sound = min((folder / "in").iterdir()).read_bytes()
     oddities: dict[str, Callable[[Path], object]] = {
@@ -88,7 +88,7 @@ class Target:
     also: Callable[[Path, Random], None] | None = None
 
 
-LOCALIZE = "localize {model} film.mp4 -o out --no-video --device cpu"
+LOCALIZE = "localize {model} video.mp4 -o out --no-video --device cpu"
 TRAIN = "train manifest.csv --out out --config config.yaml --device cpu"
 EVALUATE = "evaluate run --device cpu"
 VIDEOS = "videos manifest.csv truth.csv config.yaml"
@@ -96,44 +96,44 @@ RUN = "run videos truth.csv manifest.csv"
 LABEL = "label model.onnx catalogue.csv -o out --workers 1 --retries 0"
 TABLE = "results/plain>tables|results/masks>tables"
 TARGETS: dict[str, Target] = {
-    "localize film": Target(14, "localize {model} in -o out --device cpu [--no-video]", "films/*>in/film.*", "in/*"),
-    "localize - < film": Target(
-        2, "localize {model} - -o out --no-video --device cpu", "films/*>film.mp4", "film.mp4", stdin="film.mp4"
+    "localize video": Target(14, "localize {model} in -o out --device cpu [--no-video]", "videos/*>in/video.*", "in/*"),
+    "localize - < video": Target(
+        2, "localize {model} - -o out --no-video --device cpu", "videos/*>video.mp4", "video.mp4", stdin="video.mp4"
     ),
     "localize folder": Target(
         3,
         "localize model.onnx in -o out --no-video --every 3",
-        "model.onnx films/*>in/a.* films/*>in/b.*",
+        "model.onnx videos/*>in/a.* videos/*>in/b.*",
         "in/a.*",
-        also=odd_films,
+        also=odd_videos,
     ),
     "localize images": Target(5, "localize {model} in -o out --device cpu [--no-video]", "images/*>in", "in/*"),
     "localize model": Target(
         7,
-        "localize run film.mp4 -o out --no-video --device cpu",
-        "run|stored-run>run films/h264.mp4>film.mp4",
+        "localize run video.mp4 -o out --no-video --device cpu",
+        "run|stored-run>run videos/h264.mp4>video.mp4",
         "run/model.*",
     ),
     "localize ONNX": Target(
         9,
-        "localize model.onnx film.mp4 -o out --no-video [--instances] [--masks]",
-        "model.onnx films/h264.mp4>film.mp4",
+        "localize model.onnx video.mp4 -o out --no-video [--instances] [--masks]",
+        "model.onnx videos/h264.mp4>video.mp4",
         "model.onnx",
     ),
     "localize --refine": Target(
-        5, f"{LOCALIZE} --refine segmenter", "segmenter films/h264.mp4>film.mp4", "segmenter/*"
+        5, f"{LOCALIZE} --refine segmenter", "segmenter videos/h264.mp4>video.mp4", "segmenter/*"
     ),
     "localize options": Target(
-        7, "localize {model} film.mp4|{hostile} -o {out} {options}", "films/h264.mp4>film.mp4", ""
+        7, "localize {model} video.mp4|{hostile} -o {out} {options}", "videos/h264.mp4>video.mp4", ""
     ),
     "localize again": Target(
         3,
         "localize model.onnx h264.mp4 -o out [--overwrite]",
-        "model.onnx results/plain>out films/h264.mp4>h264.mp4",
+        "model.onnx results/plain>out videos/h264.mp4>h264.mp4",
         "out/*.json out/*.csv",
         owned="out",
     ),
-    "train films": Target(1, TRAIN, VIDEOS, "videos/*/*.mp4"),
+    "train videos": Target(1, TRAIN, VIDEOS, "videos/*/*.mp4"),
     "train manifest": Target(3, TRAIN, VIDEOS, "manifest.csv"),
     "train --config": Target(4, TRAIN, f"{VIDEOS} run/config.yaml>config.yaml", "config.yaml", endless=True),
     "train options": Target(
@@ -218,7 +218,7 @@ def build(seed: int, number: int, corpus: Path, folder: Path) -> Case:
     kinds = [_copy(corpus, folder, one, random) for one in files.split()]
     found = sorted(path for pattern in target.change.split() for path in folder.glob(pattern) if path.is_file())
     for path in random.sample(found, min(len(found), random.choice((1, 1, 2)))):
-        mutation = MUTATIONS.get(path.suffix, mutated_film)
+        mutation = MUTATIONS.get(path.suffix, mutated_video)
         path.write_bytes(mutation(path.read_bytes(), random))
     if target.also is not None:
         target.also(folder, random)

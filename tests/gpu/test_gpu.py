@@ -92,7 +92,7 @@ def cosine(found, exact):
 
 
 def frames_and_maps(count, size, kind):
-    """A scene, noise, or a smooth image with colours between the levels; on the GPU."""
+    """A scene, noise, or a smooth image with colors between the levels; on the GPU."""
     frames, maps = make_frames(count, size, "noise" if kind == "noise" else "scene")
     if kind == "smooth":
         coarse = 255 * torch.rand(count, 3, 5, 5, generator=torch.Generator().manual_seed(2))
@@ -107,7 +107,7 @@ def some_rows(pixels, count=150):
 # Products of the affinity against the exact sums in float64
 
 
-def test_colour_products_and_gradients_are_near_the_exact_ones():
+def test_color_products_and_gradients_are_near_the_exact_ones():
     for kind, count in (("scene", 1), ("scene", 4), ("scene", 64), ("noise", 1), ("noise", 16), ("smooth", 4)):
         frames, maps = frames_and_maps(count, 224, kind)
         rows = some_rows(maps.numel())
@@ -153,7 +153,7 @@ def test_frames_of_odd_sizes_and_narrow_gaussians():
 def test_any_layout_type_and_grouping_gives_the_product_of_the_cpu():
     generator = torch.Generator().manual_seed(0)
     rgb = torch.randint(0, 256, (6, 3, 1500), generator=generator, dtype=torch.uint8)
-    rgb[0, :, :1000] = 7  # long runs of one colour
+    rgb[0, :, :1000] = 7  # long runs of one color
     values = torch.rand(6, 3, 1500, generator=generator)
     group = torch.tensor([2, 0, 2, 1, 0, 3])
     for tol, bound in ((5e-3, 2e-3), (1.5e-3, 1e-4)):
@@ -586,7 +586,7 @@ def test_recorded_inference_equals_eager():
 
 
 def test_a_class_read_at_half_the_size_is_recorded_and_equals_the_cpu():
-    net = localizer(size=32, normalise=True)
+    net = localizer(size=32, normalize=True)
     on_cpu, on_gpu = TorchNetwork(copy.deepcopy(net), CPU, size=64), TorchNetwork(net, GPU, size=64)
     assert not any(isinstance(module, nn.BatchNorm2d) for module in on_gpu.net.modules())
     expected = one_pass(on_cpu, images(6))
@@ -617,11 +617,11 @@ def test_boxes_do_not_depend_on_the_batch():
     )  # fmt: skip
     first, second = images(40, 1), images(30, 2)  # a shot longer than a window, and a cut
     moving = [np.roll(first[0], at, axis=1) for at in range(40)] + [np.roll(second[0], at, axis=0) for at in range(30)]
-    film = [VideoFrame(index, index / 25, np.ascontiguousarray(image)) for index, image in enumerate(moving)]
+    video = [VideoFrame(index, index / 25, np.ascontiguousarray(image)) for index, image in enumerate(moving)]
 
     def boxes(batch):
         network = TorchNetwork(localizer(), GPU, size=64)
-        stream = Localizer(network, card, batch=batch).stream(film)
+        stream = Localizer(network, card, batch=batch).stream(video)
         return [(found.tag, found.probability, found.box, found.score, found.track) for _, found in stream]
 
     expected = boxes(None)
@@ -630,8 +630,8 @@ def test_boxes_do_not_depend_on_the_batch():
         assert boxes(batch) == expected, batch
 
 
-def test_films_share_the_passes_of_the_published_network():
-    """Its rows are rounded alike; otherwise a film of 32 frames would take a whole pass."""
+def test_videos_share_the_passes_of_the_published_network():
+    """Its rows are rounded alike; otherwise a video of 32 frames would take a whole pass."""
     config = load_config("paper", overrides=["backbone.pretrained=false"])
     torch.manual_seed(0)
     classifier = make_classifier(config, config.backbone, 3)
@@ -662,7 +662,7 @@ def shipped_run(folder, preset="resnet50"):
     settings, tags = config.localizer, tuple(f"class {number}" for number in range(10))
     logistic = config.classifier.fit == "logistic"
     torch.manual_seed(0)
-    classifier = Classifier(config.backbone, len(tags), size=config.classifier.size, normalise=logistic)
+    classifier = Classifier(config.backbone, len(tags), size=config.classifier.size, normalize=logistic)
     crop_head, map_size = settings.crop_head, config.frames.map_size
     net = unsettle(LocalizerNet(classifier, settings.decoder, map_size=map_size, crop_head=crop_head))
     card = Card(
@@ -679,7 +679,7 @@ def shipped_run(folder, preset="resnet50"):
         chooser=settings.chooser,
         class_size=config.classifier.size,
         map_size=map_size,
-        normalise=logistic,
+        normalize=logistic,
         crop_head=crop_head,
     )
     save_model(folder, Model(net, card))
@@ -747,19 +747,19 @@ def test_python_threads_that_share_a_localizer_do_not_mix():
         rng = np.random.default_rng(0)
         shots = [
             [
-                VideoFrame(index, index / 25, cv2.resize(colours + np.uint8(index), (427, 240)))
+                VideoFrame(index, index / 25, cv2.resize(colors + np.uint8(index), (427, 240)))
                 for index in range(50 + number)
             ]
-            for number, colours in enumerate(rng.integers(0, 200, (8, 12, 16, 3), np.uint8))
+            for number, colors in enumerate(rng.integers(0, 200, (8, 12, 16, 3), np.uint8))
         ]
 
-        def localise(frames):
+        def localize(frames):
             return [(found.tag, found.probability, found.box, found.score) for _, found in localizer.stream(frames)]
 
-        alone = [localise(frames) for frames in shots]
+        alone = [localize(frames) for frames in shots]
         for _ in range(2):
             with ThreadPoolExecutor(len(shots)) as pool:
-                assert list(pool.map(localise, shots)) == alone
+                assert list(pool.map(localize, shots)) == alone
 
 
 def test_a_segmenter_gives_what_it_gives_on_the_cpu():
@@ -825,7 +825,7 @@ def test_refined_windows_keep_their_tensors_on_the_gpu():
     assert len(refine(one, frames, levels)) == 10
 
 
-def test_the_colour_mean_is_that_of_arrays():
+def test_the_color_mean_is_that_of_arrays():
     frames, maps = make_frames(6, 64, "scene")
     sequences = torch.tensor([0, 0, 0, 1, 1, 0])
     expected = arrays_with_color_mean(frames.permute(0, 2, 3, 1).contiguous().numpy(), maps.numpy(), sequences.numpy())

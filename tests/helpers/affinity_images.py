@@ -11,24 +11,24 @@ def photograph(name, size=224):
     return torch.tensor(transform.resize(image, (size, size), anti_aliasing=True, preserve_range=True).round())
 
 
-def grey(name, size=224, kind="grey"):
-    """A photograph without colours: as cameras for infrared, heat, or black and white show it."""
+def gray(name, size=224, kind="gray"):
+    """A photograph without colors: as cameras for infrared, heat, or black and white show it."""
     level = photograph(name, size).mean(-1, keepdim=True)
     generator = torch.Generator().manual_seed(0)
-    if kind == "noisy grey":  # a level more or less in each channel
+    if kind == "noisy gray":  # a level more or less in each channel
         level = level.round() + torch.randint(-1, 2, (size, size, 3), generator=generator)
-    elif kind == "dark grey":
+    elif kind == "dark gray":
         level = 0.25 * level
-    elif kind == "faint grey":
+    elif kind == "faint gray":
         level = 100 + 0.1 * level
     elif kind == "black and white":
         level = 4 * (level - 128) + 128
-    elif kind != "grey":
+    elif kind != "gray":
         return torch.tensor(255 * colormaps[kind](level[..., 0].numpy() / 255)[..., :3]).round()
     return level.clamp(0, 255).round().expand(size, size, 3)
 
 
-GREYS = ["grey", "noisy grey", "dark grey", "faint grey", "black and white", "inferno", "hot", "jet"]
+GRAYS = ["gray", "noisy gray", "dark gray", "faint gray", "black and white", "inferno", "hot", "jet"]
 
 
 def adversarial(name, size=224):
@@ -40,7 +40,7 @@ def adversarial(name, size=224):
         return torch.randint(0, 256, shape, generator=generator).float()
     if name == "between levels":
         return torch.rand(shape, generator=generator) * 255
-    if name == "two colours":
+    if name == "two colors":
         mask = torch.rand((size, size, 1), generator=generator) < 0.4
         return torch.where(mask, torch.tensor([90.0, 120.0, 33.0]), torch.tensor([100.0, 130.0, 36.0]))
     assert name == "saturated"

@@ -10,7 +10,7 @@ def csv_rows(path):
 
 
 def numbers_of(table):
-    """Numbers of the frames in a localisation table."""
+    """Numbers of the frames in a localization table."""
     return [int(row["frame"]) for row in csv_rows(table)]
 
 

@@ -52,7 +52,7 @@ class FakeCvat:
     def _task(self):
         kind = "imageset" if self.images else "video"
         chunks = {"data_chunk_size": 10, "data_original_chunk_type": kind, "data_compressed_chunk_type": kind}
-        facts = {"id": 12, "name": "film", "size": self.frames, "mode": "annotation", "organization": None}
+        facts = {"id": 12, "name": "video", "size": self.frames, "mode": "annotation", "organization": None}
         return {**facts, **chunks, "updated_date": DATE, "jobs": SUMMARY, "labels": {"url": "http://x/"}}
 
     def _labels(self):

@@ -56,12 +56,12 @@ def watched_command_line(folder, moment, number, *arguments):
 def signal_at(number, step):
     plain, steps = loop.sgd_step, count(1)
 
-    def signalling(*arguments):
+    def signaling(*arguments):
         if next(steps) == step:
             os.kill(os.getpid(), number)
         return plain(*arguments)
 
-    loop.sgd_step = signalling
+    loop.sgd_step = signaling
 
 
 def run(job, rank, port):

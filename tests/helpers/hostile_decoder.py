@@ -1,4 +1,4 @@
-"""Decoder processes that fail at a film, as a fault of FFmpeg would make them."""
+"""Decoder processes that fail at a video, as a fault of FFmpeg would make them."""
 
 import sys
 from pathlib import Path

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from colocam.labels import Options, export
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 from colocam.labels.table import COLUMNS, OPTIONAL
 
 TAGS = ["cat", "кошка", "猫 & co", "<dog>", 'it\'s a "bird"', "a,b; c", "#1 %d"]

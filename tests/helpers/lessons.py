@@ -10,10 +10,10 @@ from colocam.run import open_run
 
 
 def of_truth(run, collection, *splits):
-    """Corrections of all labelled frames."""
+    """Corrections of all labeled frames."""
     truth, made = read_truth(collection.truth), []
     for clip in open_run(run).catalogue.clips:
-        for frame in truth.labelled(clip.name) if clip.split in splits else ():
+        for frame in truth.labeled(clip.name) if clip.split in splits else ():
             boxes = tuple(truth.boxes(clip.name, frame))
             made.append(Correction(clip.name, frame, None, "box" if boxes else "none", clip.tag, boxes))
     return made

@@ -19,7 +19,7 @@
   pale: (theme) => {
     const old = document.documentElement.dataset.theme, context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
     document.documentElement.dataset.theme = theme;
-    const parse = (colour) => { context.clearRect(0, 0, 1, 1); context.fillStyle = colour; context.fillRect(0, 0, 1, 1); return [...context.getImageData(0, 0, 1, 1).data]; };
+    const parse = (color) => { context.clearRect(0, 0, 1, 1); context.fillStyle = color; context.fillRect(0, 0, 1, 1); return [...context.getImageData(0, 0, 1, 1).data]; };
     const over = (top, share, bottom) => top.map((value, at) => share * value + (1 - share) * bottom[at]);
     const light = (rgb) => rgb.slice(0, 3).map((value) => value / 255).map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)).reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
     const ground = (one) => {

@@ -3,8 +3,8 @@
 import json
 
 
-def learnt_files(run):
-    """Name → bytes of everything that was learnt; the rest says when and where."""
+def learned_files(run):
+    """Name → bytes of everything that was learned; the rest says when and where."""
     others = {"data.json", "environment.json"}
     found = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
     return {name: path.read_bytes() for name, path in found.items() if path.name not in others}

@@ -25,7 +25,7 @@ out.mkdir()
 stages = [{"name": "before", "iou": 0.5, "kept": True}, {"name": "decoder", "iou": 0.75, "kept": True}]
 (out / "learning.json").write_text(json.dumps({"stages": stages, "held_out": {"frames": 7}}))
 (out / "model.json").write_text("{}")
-print("learnt")
+print("learned")
 """
 
 
@@ -44,13 +44,13 @@ def model_file(path):
     return path
 
 
-def grey_film(make_video, path, values, width=64):
-    """A film whose frames are grey, each of another value."""
+def gray_video(make_video, path, values, width=64):
+    """A video whose frames are gray, each of another value."""
     return make_video(path, [np.full((48, width, 3), value, np.uint8) for value in values])
 
 
 def two_shots(make_video, path, size=(48, 64), lengths=(25, 15)):
-    """A film of noise with a cut."""
+    """A video of noise with a cut."""
     noise = np.random.default_rng(0).integers(0, 90, (2, *size, 3)) + np.array([0, 150])[:, None, None, None]
     return make_video(path, list(np.repeat(noise.astype(np.uint8), lengths, axis=0)))
 
@@ -109,7 +109,7 @@ class LeavesAndReturns(MovingBox):
 
 
 class Served:
-    """A server and its client, which sends the token; ``film`` is the id of the film that methods mean."""
+    """A server and its client, which sends the token; ``video`` is the id of the video that methods mean."""
 
     def __init__(self, workspace, store, library):
         self.workspace, self.store, self.library = workspace, store, library
@@ -117,13 +117,13 @@ class Served:
         self.client = TestClient(app, base_url=f"http://{HOST}", raise_server_exceptions=False)
         self.client.headers["x-colocam-token"] = workspace.token
         self.client.cookies.set("colocam-8620", workspace.token)
-        self.film = library.films()[0].id if library.films() else ""
+        self.video = library.videos()[0].id if library.videos() else ""
 
     def post(self, change, version=None, client="client"):
-        """Send a change of the film, made for its present version unless another is given."""
-        version = self.store.history(self.film)[0] if version is None else version
-        body = {"client": f"{client}-{self.film}-{version}", "version": version, "change": change}
-        return self.client.post(f"/api/films/{self.film}/history", json=body)
+        """Send a change of the video, made for its present version unless another is given."""
+        version = self.store.history(self.video)[0] if version is None else version
+        body = {"client": f"{client}-{self.video}-{version}", "version": version, "change": change}
+        return self.client.post(f"/api/videos/{self.video}/history", json=body)
 
     def edit(self, *actions, **action):
         """Send actions, or one action by its parts."""
@@ -137,38 +137,38 @@ class Served:
         with zipfile.ZipFile(io.BytesIO(data)) as zipped:
             return {name: zipped.read(name) for name in zipped.namelist()}
 
-    def rows(self, to="csv", name="film.csv"):
+    def rows(self, to="csv", name="video.csv"):
         """Rows of an exported table."""
         return list(csv.DictReader(io.StringIO(self.exported(to)[name].decode())))
 
     def take(self, form, content, name="labels.zip"):
-        """Send labels of the film; an export as :meth:`exported` gives it is packed."""
+        """Send labels of the video; an export as :meth:`exported` gives it is packed."""
         if isinstance(content, dict):
             packed = io.BytesIO()
             with zipfile.ZipFile(packed, "w") as zipped:
                 for member, data in content.items():
                     zipped.writestr(member, data)
             content = packed.getvalue()
-        version = self.store.history(self.film)[0]
-        path = f"/api/films/{self.film}/labels?format={form}&client=take-{form[:3]}-{self.film}-{version}"
-        return self.client.post(f"{path}&version={version}", content=content, headers={"x-film-name": name})
+        version = self.store.history(self.video)[0]
+        path = f"/api/videos/{self.video}/labels?format={form}&client=take-{form[:3]}-{self.video}-{version}"
+        return self.client.post(f"{path}&version={version}", content=content, headers={"x-video-name": name})
 
     def wait(self):
-        """Wait until all films are ready, or failed."""
-        eventually(lambda: all(film.state in {"ready", "failed"} for film in self.library.films()))
+        """Wait until all videos are ready, or failed."""
+        eventually(lambda: all(video.state in {"ready", "failed"} for video in self.library.videos()))
 
 
 @contextmanager
-def serving(folder, films=(), *, model=MovingBox, load=None, beside=(), quick=str, run=None, segmenter=""):
-    """A server on ``folder``; all films, paths or paths with names, are ready."""
+def serving(folder, videos=(), *, model=MovingBox, load=None, beside=(), quick=str, run=None, segmenter=""):
+    """A server on ``folder``; all videos, paths or paths with names, are ready."""
     with open_workspace(folder) as workspace:
         store = EventStore(workspace.database)
         run = run or model_file(folder / "model.onnx")
         library = Library(
             workspace, store, [run, *beside], load or (lambda _path: model()), quick=quick, segmenter=segmenter
         )
-        for film in films:
-            library.add(*film if isinstance(film, tuple) else (film,))
+        for video in videos:
+            library.add(*video if isinstance(video, tuple) else (video,))
         library.start()
         server = Served(workspace, store, library)
         server.wait()

@@ -25,20 +25,20 @@ class ServedPage:
         page: of Playwright.
         server: see :func:`served_library.serving`.
         address: where it listens.
-        film: id of the film that methods mean; None: that of the server.
+        video: id of the video that methods mean; None: that of the server.
     """
 
-    def __init__(self, page, server, address, film=None):
-        self.page, self.address, self.film = page, address, film or server.film
+    def __init__(self, page, server, address, video=None):
+        self.page, self.address, self.video = page, address, video or server.video
         self.server, self.library, self.store = server, server.library, server.store
         page.goto(f"{address}/?token={server.workspace.token}")
 
-    def open(self, film=None):
-        """Open a film; its first frame is shown and the model's box is there."""
-        self.film = film or self.film
-        self.page.goto(f"{self.address}/#film={self.film}")
-        self.until(f"window.colocam?.film.id === '{self.film}' && window.colocam.player.position >= 0")
-        self.until("window.colocam.film.results && document.querySelector('.frame-facts').dataset.box !== undefined")
+    def open(self, video=None):
+        """Open a video; its first frame is shown and the model's box is there."""
+        self.video = video or self.video
+        self.page.goto(f"{self.address}/#video={self.video}")
+        self.until(f"window.colocam?.video.id === '{self.video}' && window.colocam.player.position >= 0")
+        self.until("window.colocam.video.results && document.querySelector('.frame-facts').dataset.box !== undefined")
 
     def until(self, condition):
         """Wait for a condition in JavaScript; Playwright's own waiting needs eval, which the page forbids."""
@@ -71,7 +71,7 @@ class ServedPage:
         self.press(*keys)
 
     def drag(self, start, end):
-        """Drag the mouse from a pixel of the film, 64 × 48 pixels, to another."""
+        """Drag the mouse from a pixel of the video, 64 × 48 pixels, to another."""
         area, mouse = self.page.locator(".overlay").bounding_box(), self.page.mouse
         (x, y), far = (
             (area["x"] + x * area["width"] / 64, area["y"] + y * area["height"] / 48) for x, y in (start, end)
@@ -108,9 +108,9 @@ class ServedPage:
         """What the server knows of the objects, which is what the page shows, by their numbers."""
         self.page.evaluate("window.colocam.flush()")
         self.until_saved()
-        film = self.library.film(self.film)
-        _, history = self.store.history(self.film)
-        objects = objects_of(history.actions, film.index.frames, film.index.cuts, film.results.absent)
+        video = self.library.video(self.video)
+        _, history = self.store.history(self.video)
+        objects = objects_of(history.actions, video.index.frames, video.index.cuts, video.results.absent)
         seen = self.page.evaluate(
             "Object.fromEntries([...window.colocam.objects.all].filter(([number]) => Number(number)).map("
             "([number, marks]) => [number, {state: [...marks.state], tag: marks.tag, main: [...marks.main], "
@@ -124,13 +124,13 @@ class ServedPage:
             assert own["main"] == marks.main.astype(int).tolist()
             boxes = np.array([corners or [np.nan] * 4 for corners in own["box"]], float)
             np.testing.assert_allclose(boxes, marks.box, atol=1e-9)
-        if not film.results.others.frame.size:
+        if not video.results.others.frame.size:
             assert self.page.evaluate("[...window.colocam.states]") == frame_states(objects.values()).tolist()
         return objects
 
     def said(self):
         """Kinds of the first actions of all changes that are stored."""
-        return [event.change.actions[0].kind for event in self.store.events(self.film)]
+        return [event.change.actions[0].kind for event in self.store.events(self.video)]
 
     def click(self, name):
         """Click the button of a name."""
@@ -173,12 +173,12 @@ def over_socket(app_at, port=0):
 
 
 def listening(server, port=0):
-    """Serve films over a real socket; gives the address."""
+    """Serve videos over a real socket; gives the address."""
     return over_socket(lambda at: make_app(server.library, hosts_of("127.0.0.1", at)), port)
 
 
 @contextmanager
-def served_page(page, folder, films, **how):
-    """The page of a server on ``folder`` with these films."""
-    with serving(folder, films, **how) as server, listening(server) as address:
+def served_page(page, folder, videos, **how):
+    """The page of a server on ``folder`` with these videos."""
+    with serving(folder, videos, **how) as server, listening(server) as address:
         yield ServedPage(page, server, address)

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from timm.layers import BatchNormAct2d
 from torch import nn
 
-from colocam.config import Optimisation, load_config
+from colocam.config import Optimization, load_config
 from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.losses import LOSSES, StepTensors
@@ -23,7 +23,7 @@ from colocam.training.distributed import (
     rank,
     require_same,
     shares,
-    synchronise_batch_norms,
+    synchronize_batch_norms,
     world,
 )
 from colocam.training.loop import Task, make_sgd, sgd_step
@@ -66,7 +66,7 @@ def norm_parts(indices, device="cpu"):
     for name, make in {"plain": nn.BatchNorm2d, "with an activation": BatchNormAct2d}.items():
         torch.manual_seed(1)
         norm = nn.Sequential(make(4)).to(device)
-        synchronise_batch_norms(norm)
+        synchronize_batch_norms(norm)
         for scale in (1.0, 3.0):
             x, weights = (torch.randn(12, 4, 3, 2)[indices.rows].to(device) for _ in range(2))
             x = (5 + scale * x).requires_grad_()
@@ -81,10 +81,10 @@ def steps_with_one_broken(indices):
     """Weights after three steps; in the second, the loss of the last frame is NaN."""
     torch.manual_seed(2)
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-    synchronise_batch_norms(net)
-    settings = Optimisation(epochs=1, batch=12, lr=0.1)
+    synchronize_batch_norms(net)
+    settings = Optimization(epochs=1, batch=12, lr=0.1)
     task = Task("tiny", net, [(list(net.parameters()), 1.0)], settings, *[lambda *_: None] * 4)
-    optimiser, journal = make_sgd(task.groups, settings), []
+    optimizer, journal = make_sgd(task.groups, settings), []
     for step in range(3):
         x = torch.randn(12, 3)[indices.rows]
         broken = torch.where((torch.arange(12) == 11) & (step == 1), torch.nan, 1.0)[indices.rows]
@@ -92,7 +92,7 @@ def steps_with_one_broken(indices):
         def terms(x=x, broken=broken):
             return {"term": (net(x)[:, 0].square() * broken).sum() / 12}
 
-        journal.append(sgd_step(task, optimiser, terms)["loss"])
+        journal.append(sgd_step(task, optimizer, terms)["loss"])
     return list(net.state_dict().values()), torch.stack(journal)
 
 

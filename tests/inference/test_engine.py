@@ -37,15 +37,15 @@ LENGTHS = {"a": 3, "b": 45, "c": 16, "d": 33}
 
 
 @pytest.fixture
-def films(tmp_path, make_video, square_video):
-    """Films of other lengths than a pass or a window, one of them with a cut, and a file that is no film."""
-    (tmp_path / "films").mkdir()
+def videos(tmp_path, make_video, square_video):
+    """Videos of other lengths than a pass or a window, one of them with a cut, and a file that is no video."""
+    (tmp_path / "videos").mkdir()
     for tag, (name, length) in zip(("cat", "owl", "bus", "cat"), LENGTHS.items(), strict=True):
         frames = square_video(tag, length, length)[0]
         frames = [*frames[:20], *(255 - frame for frame in frames[20:])]
-        make_video(tmp_path / "films" / f"{name}.mp4", frames)
-    (tmp_path / "films" / "broken.mp4").write_bytes(b"not a film")
-    return tmp_path / "films"
+        make_video(tmp_path / "videos" / f"{name}.mp4", frames)
+    (tmp_path / "videos" / "broken.mp4").write_bytes(b"not a video")
+    return tmp_path / "videos"
 
 
 def results_of(folder):
@@ -57,22 +57,22 @@ def workers():
     return children("worker_process")
 
 
-def localise(model, films, out, count, killed=0, **writing):
-    for number, _ in enumerate(localize_videos(STORED / model, [films], out, Writing(**writing), workers=count)):
+def localize(model, videos, out, count, killed=0, **writing):
+    for number, _ in enumerate(localize_videos(STORED / model, [videos], out, Writing(**writing), workers=count)):
         if number < killed:
             os.kill(workers()[0], signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("model", "count", "killed", "annotate"), [("model.onnx", 3, 1, True), ("run", 2, 0, False)])
 def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
-    films, tmp_path, capsys, model, count, killed, annotate
+    videos, tmp_path, capsys, model, count, killed, annotate
 ):
     left_out = "1 of 5 videos cannot be read, see the warnings; the others are done"
     with pytest.raises(ColocamError, match=left_out):
-        localise(model, films, tmp_path / "alone", 1, annotate=annotate)
+        localize(model, videos, tmp_path / "alone", 1, annotate=annotate)
     assert capsys.readouterr().err.count("broken.mp4: not a whole video file") == 1
     with pytest.raises(ColocamError, match=left_out):
-        localise(model, films, tmp_path / "many", count, killed=killed, annotate=annotate)
+        localize(model, videos, tmp_path / "many", count, killed=killed, annotate=annotate)
     said = capsys.readouterr().err
     assert said.count("broken.mp4: not a whole video file") == 1
     assert [line for line in said.splitlines() if "localizing in 5 videos: " in line][-1].endswith("5 of 5 videos done")
@@ -83,9 +83,9 @@ def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
     assert not list((tmp_path / "many").glob(".*"))
 
 
-def test_who_stops_early_leaves_neither_processes_nor_temporary_files(films, tmp_path):
+def test_who_stops_early_leaves_neither_processes_nor_temporary_files(videos, tmp_path):
     threads = set(threading.enumerate())
-    stream = localize_videos(STORED / "model.onnx", [films], tmp_path / "out", Writing(annotate=False), workers=2)
+    stream = localize_videos(STORED / "model.onnx", [videos], tmp_path / "out", Writing(annotate=False), workers=2)
     next(stream)
     assert len(workers()) == 2
     stream.close()

@@ -1,4 +1,4 @@
-"""Several objects from a video file to tables and pictures, with a network that sees colour."""
+"""Several objects from a video file to tables and pictures, with a network that sees color."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from colocam.errors import ColocamError
 from colocam.inference import localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
 from csv_tables import csv_rows
@@ -18,8 +18,8 @@ SIZE = (80, 60)
 FRAMES = 12
 
 
-class ColourNetwork:
-    """Foreground is what is not grey; the classifier is always sure of the first class."""
+class ColorNetwork:
+    """Foreground is what is not gray; the classifier is always sure of the first class."""
 
     rows, on_gpu = 4, False
 
@@ -31,7 +31,7 @@ class ColourNetwork:
         return completed(NetworkOutput(sure, maps, sure, np.zeros((len(images), 3, 2, 2), np.float32), images, ids))
 
 
-colour_network = ColourNetwork()
+color_network = ColorNetwork()
 
 
 def boxes_at(time):
@@ -68,7 +68,7 @@ def right(box, time):
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 def test_every_object_has_a_localization_of_its_own(video, card, smooth):
-    found = list(Localizer(colour_network, card, instances=True, smooth=smooth)(video))
+    found = list(Localizer(color_network, card, instances=True, smooth=smooth)(video))
     assert [one.frame for one in found] == sorted(one.frame for one in found)
     assert {one.frame for one in found} == set(range(FRAMES))
     for time in range(FRAMES):
@@ -87,23 +87,23 @@ def test_every_object_has_a_localization_of_its_own(video, card, smooth):
 
 
 def test_a_threshold_of_ones_own(video, card):
-    stored = Localizer(colour_network, card.model_copy(update={"threshold": 0.9}), instances=True, smooth="none")
-    given = Localizer(colour_network, card, instances=True, smooth="none", threshold=0.9)
-    usual = Localizer(colour_network, card, instances=True, smooth="none")
+    stored = Localizer(color_network, card.model_copy(update={"threshold": 0.9}), instances=True, smooth="none")
+    given = Localizer(color_network, card, instances=True, smooth="none", threshold=0.9)
+    usual = Localizer(color_network, card, instances=True, smooth="none")
     boxes = [[one.box for one in localizer(video)] for localizer in (stored, given, usual)]
     assert boxes[0] == boxes[1] != boxes[2]
     assert (given.threshold, usual.threshold) == (0.9, 0.5)
     with pytest.raises(ColocamError, match=r"threshold must be in 0–1, got 1\.5"):
-        Localizer(colour_network, card, threshold=1.5)
+        Localizer(color_network, card, threshold=1.5)
 
 
 def test_frames_that_presence_hides_have_one_row(video, card):
-    hidden = list(Localizer(colour_network, card, instances=True, tag=card.tags[1], presence=0.5)(video))
+    hidden = list(Localizer(color_network, card, instances=True, tag=card.tags[1], presence=0.5)(video))
     assert [(one.frame, one.box, one.track) for one in hidden] == [(time, None, None) for time in range(FRAMES)]
 
 
 def test_masks_are_those_of_the_own_blob(video, card):
-    found = [one for one in Localizer(colour_network, card, instances=True, masks=True)(video) if one.frame == 2]
+    found = [one for one in Localizer(color_network, card, instances=True, masks=True)(video) if one.frame == 2]
     for one in found:
         ys, xs = np.nonzero(one.mask)
         assert right((xs.min(), ys.min(), xs.max(), ys.max()), 2)
@@ -111,7 +111,7 @@ def test_masks_are_those_of_the_own_blob(video, card):
 
 
 def test_the_command_writes_and_draws_every_object(colocam, trained, video, card, tmp_path, monkeypatch):
-    monkeypatch.setattr(localizer, "open_network", lambda *_: (colour_network, card))
+    monkeypatch.setattr(localizer, "open_network", lambda *_: (color_network, card))
     outcome = colocam("localize", trained, video, "-o", tmp_path / "out", "--instances", "--masks")
     assert outcome.code == 0, outcome.err
     table = tmp_path / "out" / "two squares.csv"

@@ -76,24 +76,24 @@ def test_the_whole_file_system_is_refused_before_it_is_read(tmp_path, colocam, m
 
 
 def test_file_systems_of_the_kernel_are_left_out(tmp_path, capsys, monkeypatch):
-    for name in ("proc/1/a.mp4", "sys/b.mp4", "dev/c.mp4", "films/dev/d.mp4"):
+    for name in ("proc/1/a.mp4", "sys/b.mp4", "dev/c.mp4", "videos/dev/d.mp4"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     assert len(find_jobs([tmp_path], tmp_path / "out")) == 4
     mounted = {str(tmp_path / name) for name in ("proc", "sys", "dev")}
     monkeypatch.setattr(Path, "is_mount", lambda path: str(path) in mounted)
     (job,) = find_jobs([tmp_path], tmp_path / "out")
-    assert job.source.address == str(tmp_path / "films" / "dev" / "d.mp4")
+    assert job.source.address == str(tmp_path / "videos" / "dev" / "d.mp4")
     assert sorted(capsys.readouterr().err.splitlines()) == [
         f"left out {tmp_path / name}: it is a file system of the kernel" for name in ("dev", "proc", "sys")
     ]
 
 
 def test_folders_of_pictures_are_videos(tmp_path):
-    touch(tmp_path / "in", "cat/tom/1.jpg", "cat/tom/2.jpg", "dog/shot.2/1.PNG", "films/a.mp4", "films/poster.jpg")
+    touch(tmp_path / "in", "cat/tom/1.jpg", "cat/tom/2.jpg", "dog/shot.2/1.PNG", "videos/a.mp4", "videos/poster.jpg")
     jobs = find_jobs([tmp_path / "in", tmp_path / "in" / "cat" / "tom"], tmp_path / "out")
     found = [(job.source.address, job.target.relative_to(tmp_path / "out").as_posix()) for job in jobs]
-    named = [("cat/tom", "cat/tom"), ("dog/shot.2", "dog/shot.2"), ("films/a.mp4", "films/a"), ("cat/tom", "tom")]
+    named = [("cat/tom", "cat/tom"), ("dog/shot.2", "dog/shot.2"), ("videos/a.mp4", "videos/a"), ("cat/tom", "tom")]
     assert found == [(str(tmp_path / "in" / path), target) for path, target in named]
 
 
@@ -138,21 +138,21 @@ def test_a_folder_without_a_video(tmp_path):
 
 
 def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, square_video, colocam):
-    """The same frames, without loss, as a film and as pictures: the same table, and labels with pictures of it."""
+    """The same frames, without loss, as a video and as pictures: the same table, and labels with pictures of it."""
     pictures = square_video("cat", 77, 12, (80, 60))[0]
-    film = make_video(tmp_path / "a.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
+    video = make_video(tmp_path / "a.mkv", pictures, codec="ffv1", pix_fmt="bgr0")
     folder = tmp_path / "b"
     folder.mkdir()
     for number, picture in enumerate(pictures):
         cv2.imwrite(str(folder / f"{number}.png"), picture[..., ::-1])
-    first = localize_file(trained, film, tmp_path / "out")
+    first = localize_file(trained, video, tmp_path / "out")
     second = localize_file(trained, folder, tmp_path / "out")
     assert second.table == tmp_path / "out" / "b.csv"
     rows = csv_rows(second.table)
     assert [row.pop("picture") for row in rows] == [f"{number}.png" for number in range(12)]
     assert rows == csv_rows(first.table)
     assert len(list(decode(second.video))) == 12
-    assert [one.box for one in Localizer.load(trained)(folder)] == [one.box for one in Localizer.load(trained)(film)]
+    assert [one.box for one in Localizer.load(trained)(folder)] == [one.box for one in Localizer.load(trained)(video)]
     command = ("localize", trained, folder, "-o", tmp_path / "again")
     assert colocam(*command).code == 0
     assert "b.csv exists for the same video" in colocam(*command).err
@@ -162,21 +162,21 @@ def test_pictures_give_what_their_video_gives(trained, tmp_path, make_video, squ
     assert {path.name for path in (tmp_path / "coco" / "images").iterdir()} == {f"{n}.png" for n in range(12)}
 
 
-def test_a_part_of_a_video(trained, film, tmp_path):
-    """Numbers and times are the film's; the annotated part is a film of its own, which begins at 0."""
+def test_a_part_of_a_video(trained, video, tmp_path):
+    """Numbers and times are the video's; the annotated part is a video of its own, which begins at 0."""
     choice = FrameChoice(start=0.2, end=0.6, every=2)
-    annotated, table = localize_file(trained, film, tmp_path / "out", choice=choice)
+    annotated, table = localize_file(trained, video, tmp_path / "out", choice=choice)
     assert numbers_of(table) == [5, 7, 9, 11, 13]
     assert [float(row["pts"]) for row in csv_rows(table)] == pytest.approx([0.2, 0.28, 0.36, 0.44, 0.52])
     assert [frame.pts for frame in decode(annotated)] == pytest.approx([0, 0.08, 0.16, 0.24, 0.32], abs=1e-4)
-    described = json.loads((tmp_path / "out" / "film.video.json").read_text(encoding="utf-8"))
+    described = json.loads((tmp_path / "out" / "video.video.json").read_text(encoding="utf-8"))
     assert (described["frames"], described["width"], described["height"]) == (20, 80, 60)
 
 
-def test_a_range_without_a_frame(trained, film, tmp_path):
+def test_a_range_without_a_frame(trained, video, tmp_path):
     with pytest.raises(ColocamError) as error:
-        localize_file(trained, film, tmp_path / "out", choice=FrameChoice(start=60.0))
-    assert str(error.value) == f"{film} has no frame from second 60; its 20 frames begin at second 0"
+        localize_file(trained, video, tmp_path / "out", choice=FrameChoice(start=60.0))
+    assert str(error.value) == f"{video} has no frame from second 60; its 20 frames begin at second 0"
     assert names_in(tmp_path / "out") == []
 
 
@@ -188,19 +188,19 @@ def loads(monkeypatch):
     return counted
 
 
-def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make_video, square_video, colocam, loads):
-    films, out = film.parent, tmp_path / "out"
-    make_video(films / "deep" / "owl.mkv", square_video("owl", 3, 6)[0])
-    (films / "broken.avi").write_bytes(b"no video" * 99)
-    (films / "notes.txt").write_text("not a video", encoding="utf-8")
-    command = ["localize", trained, films, "-o", out, "--no-video", "--smooth", "none"]
+def test_several_videos_and_the_same_command_again(trained, video, tmp_path, make_video, square_video, colocam, loads):
+    videos, out = video.parent, tmp_path / "out"
+    make_video(videos / "deep" / "owl.mkv", square_video("owl", 3, 6)[0])
+    (videos / "broken.avi").write_bytes(b"no video" * 99)
+    (videos / "notes.txt").write_text("not a video", encoding="utf-8")
+    command = ["localize", trained, videos, "-o", out, "--no-video", "--smooth", "none"]
     first = colocam(*command)
     assert first.code == 1
     assert first.err.count("warning: cannot read ") == 1
     assert "broken.avi: not a whole video file" in first.err
     assert first.err.endswith("error: 1 of 3 videos cannot be read, see the warnings; the others are done\n")
-    assert names_in(out) == ["deep/owl.csv", "deep/owl.video.json", "film.csv", "film.video.json"]
-    (films / "broken.avi").unlink()
+    assert names_in(out) == ["deep/owl.csv", "deep/owl.video.json", "video.csv", "video.video.json"]
+    (videos / "broken.avi").unlink()
     (out / "deep" / "owl.csv").write_text("edited", encoding="utf-8")
     again = colocam(*command)
     assert again.code == 0
@@ -209,43 +209,43 @@ def test_several_videos_and_the_same_command_again(trained, film, tmp_path, make
     assert (out / "deep" / "owl.csv").read_text(encoding="utf-8") == "edited"
     assert colocam(*command, "--overwrite").err.count("wrote ") == 2
     assert numbers_of(out / "deep" / "owl.csv") == list(range(6))
-    (out / "film.csv").unlink()
+    (out / "video.csv").unlink()
     assert colocam(*command).err.count("wrote ") == 1
     assert colocam(*command, "--batch", "3").err.count("wrote ") == 0  # boxes do not depend on it
-    shutil.move(films, films.with_name("moved"))
-    command[2] = films.with_name("moved")
+    shutil.move(videos, videos.with_name("moved"))
+    command[2] = videos.with_name("moved")
     assert colocam(*command).err.count("wrote ") == 0
-    moved = command[2] / "film.mp4"
+    moved = command[2] / "video.mp4"
     before = moved.stat()
     moved.write_bytes(moved.read_bytes().replace(b"Lavf", b"Lawf"))
     os.utime(moved, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert colocam(*command).err.count("wrote ") == 1  # another video of the same name, size and time
     other = colocam(*command, "--every", "2")
     assert other.err.count("wrote ") == 2
-    assert numbers_of(out / "film.csv") == list(range(0, 20, 2))
+    assert numbers_of(out / "video.csv") == list(range(0, 20, 2))
     command[1] = tmp_path / "gone.onnx"
     assert colocam(*command).error.startswith(f"error: no model at {command[1]}: ")
 
 
-def test_a_large_video_whose_digest_is_unknown_is_read_by_its_task_once(film, tmp_path, monkeypatch, loads):
+def test_a_large_video_whose_digest_is_unknown_is_read_by_its_task_once(video, tmp_path, monkeypatch, loads):
     monkeypatch.setattr(digests_module, "SMALL", 0)
     monkeypatch.setattr(digests_module, "SETTLED", -1.0)
     out = tmp_path / "out"
     for written in (1, 0):
-        assert len(list(localize_videos(ONNX, [film], out, Writing(annotate=False)))) == written
+        assert len(list(localize_videos(ONNX, [video], out, Writing(annotate=False)))) == written
         assert len(loads) == 1
     (out / digests_module.MEMORY).unlink()
     for loaded in (2, 2):
-        assert list(localize_videos(ONNX, [film], out, Writing(annotate=False))) == []
+        assert list(localize_videos(ONNX, [video], out, Writing(annotate=False))) == []
         assert len(loads) == loaded
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_the_last_line_says_how_many_frames_look_empty(
-    trained, film, tmp_path, make_video, square_video, colocam, workers
+    trained, video, tmp_path, make_video, square_video, colocam, workers
 ):
-    make_video(film.parent / "owl.mkv", square_video("owl", 3, 6)[0])
-    command = ["localize", trained, film.parent, "-o", tmp_path / "out", "--no-video", "--workers", workers]
+    make_video(video.parent / "owl.mkv", square_video("owl", 3, 6)[0])
+    command = ["localize", trained, video.parent, "-o", tmp_path / "out", "--no-video", "--workers", workers]
     plain = colocam(*command).err.splitlines()[-1]
     found = sorted(float(row["presence"]) for table in (tmp_path / "out").glob("*.csv") for row in csv_rows(table))
     empty, hint = sum(one < 0.5 for one in found), ": --presence 0.5 hides their boxes"
@@ -255,23 +255,23 @@ def test_the_last_line_says_how_many_frames_look_empty(
     assert hidden == f"10 of 26 frames look empty (presence below {bound}): their boxes are hidden"
 
 
-def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, colocam):
-    films, out = film.parent, tmp_path / "out"
-    (films / "codec.mp4").write_bytes(film.read_bytes().replace(b"avc1", b"zzzz"))
-    (films / "list.m3u8").write_text("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlist.m3u8\n", encoding="utf-8")
-    (films / "loop.mp4").symlink_to("loop.mp4")
-    (films / "memory.mp4").symlink_to("/proc/self/mem")  # its first bytes cannot be read, also not by root
-    os.mkfifo(films / "pipe.mp4")
+def test_one_bad_file_costs_one_file(trained, video, tmp_path, make_video, colocam):
+    videos, out = video.parent, tmp_path / "out"
+    (videos / "codec.mp4").write_bytes(video.read_bytes().replace(b"avc1", b"zzzz"))
+    (videos / "list.m3u8").write_text("#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlist.m3u8\n", encoding="utf-8")
+    (videos / "loop.mp4").symlink_to("loop.mp4")
+    (videos / "memory.mp4").symlink_to("/proc/self/mem")  # its first bytes cannot be read, also not by root
+    os.mkfifo(videos / "pipe.mp4")
     for length in (245, 251):  # a description, or a table, is too long
-        shutil.copy(film, films / ("n" * length + ".mp4"))
-    make_video(films / "days.mkv", 3, times=[0.0, 86_400.0, 172_800.0])
-    make_video(films / "wide.mkv", [np.zeros((2, 20_000, 3), np.uint8)] * 2, codec="ffv1")
-    slow = make_video(films / "slow.avi", 3, codec="mpeg4")
+        shutil.copy(video, videos / ("n" * length + ".mp4"))
+    make_video(videos / "days.mkv", 3, times=[0.0, 86_400.0, 172_800.0])
+    make_video(videos / "wide.mkv", [np.zeros((2, 20_000, 3), np.uint8)] * 2, codec="ffv1")
+    slow = make_video(videos / "slow.avi", 3, codec="mpeg4")
     data = bytearray(slow.read_bytes())
     scale = data.index(b"strh") + 28
     data[scale : scale + 8] = (2**31 - 1).to_bytes(4, "little") + (1).to_bytes(4, "little")
     slow.write_bytes(data)
-    outcome = colocam("localize", trained, films, "-o", out, "--smooth", "none", "--color-mean", "off")
+    outcome = colocam("localize", trained, videos, "-o", out, "--smooth", "none", "--color-mean", "off")
     assert outcome.code == 1
     warnings = [line for line in outcome.err.splitlines() if line.startswith("warning: cannot")]
     told = {
@@ -289,7 +289,7 @@ def test_one_bad_file_costs_one_file(trained, film, tmp_path, make_video, coloca
         assert words in line
     assert outcome.err.endswith("error: 8 of 11 videos were left out, see the warnings; the others are done\n")
     endings = ("csv", "mp4", "video.json")
-    assert names_in(out) == [f"{name}.{ending}" for name in ("days", "film", "slow") for ending in endings]
+    assert names_in(out) == [f"{name}.{ending}" for name in ("days", "video", "slow") for ending in endings]
     assert [float(row["pts"]) for row in csv_rows(out / "days.csv")] == [0, 86_400, 172_800]
     assert len(list(decode(out / "slow.mp4"))) == 3
 
@@ -311,16 +311,16 @@ def test_one_bad_file_by_itself_is_one_error(trained, tmp_path, colocam):
 
 
 @pytest.mark.parametrize("every", [1, 3])
-def test_large_frames_are_decoded_again_with_the_same_result(trained, film, tmp_path, monkeypatch, every):
+def test_large_frames_are_decoded_again_with_the_same_result(trained, video, tmp_path, monkeypatch, every):
     choice = FrameChoice(every=every)
-    localize_file(trained, film, tmp_path / "once", choice=choice)
+    localize_file(trained, video, tmp_path / "once", choice=choice)
     monkeypatch.setattr("colocam.inference.results.MOST_WAITING", 0)
-    localize_file(trained, film, tmp_path / "twice", choice=choice)
-    for name in ("film.csv", "film.mp4"):
+    localize_file(trained, video, tmp_path / "twice", choice=choice)
+    for name in ("video.csv", "video.mp4"):
         assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "twice" / name).read_bytes()
 
 
-def test_options_of_the_command(trained, film, tmp_path, colocam):
+def test_options_of_the_command(trained, video, tmp_path, colocam):
     out = tmp_path / "out"
     for options, numbers in (
         (["--fps", "5"], [0, 5, 10, 15]),
@@ -328,14 +328,14 @@ def test_options_of_the_command(trained, film, tmp_path, colocam):
         (["--frames", "17:"], [17, 18, 19]),
         (["--every", "9", "--batch", "2"], [0, 9, 18]),
     ):
-        outcome = colocam("localize", trained, film, "-o", out, "--no-video", *options)
+        outcome = colocam("localize", trained, video, "-o", out, "--no-video", *options)
         assert outcome.code == 0, outcome.err
-        assert numbers_of(out / "film.csv") == numbers
-    wrong = colocam("localize", trained, film, "-o", out, "--every", "2", "--fps", "3")
+        assert numbers_of(out / "video.csv") == numbers
+    wrong = colocam("localize", trained, video, "-o", out, "--every", "2", "--fps", "3")
     assert wrong.error == "error: --fps and --every cannot be used together: give one of them"
-    assert "--frames must be A:B" in colocam("localize", trained, film, "-o", out, "--frames", "3").error
-    assert "--to must be a finite number" in colocam("localize", trained, film, "-o", out, "--to", "nan").error
-    assert "--format nonsense: " in colocam("localize", trained, film, "-o", out, "--format", "nonsense").error
+    assert "--frames must be A:B" in colocam("localize", trained, video, "-o", out, "--frames", "3").error
+    assert "--to must be a finite number" in colocam("localize", trained, video, "-o", out, "--to", "nan").error
+    assert "--format nonsense: " in colocam("localize", trained, video, "-o", out, "--format", "nonsense").error
 
 
 @pytest.fixture
@@ -356,13 +356,13 @@ def pipe_in():
 
 
 def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, colocam, pipe_in):
-    film = make_video(tmp_path / "film.ts", square_video("cat", 1, 9)[0])
-    pipe_in(film.read_bytes())
+    video = make_video(tmp_path / "video.ts", square_video("cat", 1, 9)[0])
+    pipe_in(video.read_bytes())
     outcome = colocam("localize", trained, "-", "-o", tmp_path / "out")
     assert outcome.code == 0, outcome.err
     assert "localizing the standard input: " in outcome.err
     table = tmp_path / "out" / "stdin.csv"
-    assert [float(row["pts"]) for row in csv_rows(table)] == pytest.approx([frame.pts for frame in decode(film)])
+    assert [float(row["pts"]) for row in csv_rows(table)] == pytest.approx([frame.pts for frame in decode(video)])
     assert json.loads((tmp_path / "out" / "stdin.video.json").read_text(encoding="utf-8"))["frames"] == 9
     assert len(list(decode(tmp_path / "out" / "stdin.mp4"))) == 9
     pipe_in(b"nothing of that kind" * 99)
@@ -396,7 +396,7 @@ def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypat
     assert "8 frames in" in capsys.readouterr().err
 
 
-def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, film, tmp_path, monkeypatch):
+def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, video, tmp_path, monkeypatch):
     one_pass(Localizer.load(trained).network, np.zeros((2, 32, 32, 3), np.uint8))  # the networks' threads stay
     threads = set(threading.enumerate())
 
@@ -405,17 +405,17 @@ def test_an_interrupt_while_writing_leaves_neither_files_nor_threads(trained, fi
 
     monkeypatch.setattr("colocam.video.writer.VideoWriter.write", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        localize_file(trained, film, tmp_path / "out")
+        localize_file(trained, video, tmp_path / "out")
     assert names_in(tmp_path / "out") == []
     assert not set(threading.enumerate()) - threads
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_signal_does_not_wait_for_a_pass(onnx_file, film, tmp_path, number, workers):
+def test_a_signal_does_not_wait_for_a_pass(onnx_file, video, tmp_path, number, workers):
     """A pass of a large network on a CPU takes minutes; this one takes longer than the test may."""
-    shutil.copy(film, tmp_path / "other.mp4")
-    words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", workers]
+    shutil.copy(video, tmp_path / "other.mp4")
+    words = [onnx_file, video, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", workers]
     command = endless("localize", *words)
     log = tmp_path / "said"
     with (
@@ -462,7 +462,7 @@ def test_a_segmenter_is_not_waited_for_either():
     over.set()
 
 
-def test_frames_that_passed_the_network_are_progress_before_their_rows_are_written(trained, film):
+def test_frames_that_passed_the_network_are_progress_before_their_rows_are_written(trained, video):
     """Rows wait for the whole look-ahead, which may be the whole video."""
     told, order = [], []
 
@@ -471,16 +471,16 @@ def test_frames_that_passed_the_network_are_progress_before_their_rows_are_writt
         order.append("passed")
 
     localizer, stopping = Localizer.load(trained, "cpu"), threading.Event()
-    with open_video(VideoInput(str(film))) as reader:
+    with open_video(VideoInput(str(video))) as reader:
         order.extend("row" for _ in localizer.stream(reader.frames(), passed=passed, stopping=(stopping,)))
     assert not stopping.is_set()  # it is the caller's, who may use it for the next video
     assert sum(told) == order.count("row") > 0
     assert order[0] == "passed"
 
 
-def test_several_workers_count_the_frames_that_passed_the_network(onnx_file, film, tmp_path, colocam):
-    shutil.copy(film, tmp_path / "other.mp4")
-    words = [onnx_file, film, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", 2]
+def test_several_workers_count_the_frames_that_passed_the_network(onnx_file, video, tmp_path, colocam):
+    shutil.copy(video, tmp_path / "other.mp4")
+    words = [onnx_file, video, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", 2]
     done = colocam("localize", *words)
     frames = sum(len(csv_rows(table)) for table in (tmp_path / "out").glob("*.csv"))
     counts = re.findall(r"localizing in 2 videos: (\d+) frames", done.err)

@@ -19,31 +19,31 @@ from colocam.video.frame_choice import ALL
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 RUN = STORED / "run"
-COLOURS = ((220, 60, 40), (60, 200, 80), (70, 90, 230))
+COLORS = ((220, 60, 40), (60, 200, 80), (70, 90, 230))
 SHOTS = [37, 12, 33, 1, 20]
 """Longer than a window by a few frames; shorter; longer by one frame; a single frame."""
 
 
 def pictures_of_shot(shot: int, frames: int) -> list[np.ndarray]:
-    """A coloured square that moves over a textured wall, and one that is painted on it."""
+    """A colored square that moves over a textured wall, and one that is painted on it."""
     rng = np.random.default_rng(shot)
     wall = cv2.GaussianBlur(rng.normal(0, 1, (48, 96, 3)).astype(np.float32), (0, 0), 1.5)
     wall = cv2.normalize(wall, None, 0, 40 + 80 * (shot % 3), cv2.NORM_MINMAX).astype(np.uint8) + 40 * shot
-    wall[28:44, 60:76] = COLOURS[shot % 3]
+    wall[28:44, 60:76] = COLORS[shot % 3]
     pictures = []
     for at in range(frames):
         picture = wall[:, 16:80].copy()
-        picture[6:22, at : at + 16] = COLOURS[shot % 3]
+        picture[6:22, at : at + 16] = COLORS[shot % 3]
         picture[10:14, at + 2 : at + 8] = 250  # so that the square has something to follow
         pictures.append(picture)
     return pictures
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory, make_video):
+def video(tmp_path_factory, make_video):
     """Five shots of different walls; read only."""
     frames = [picture for shot, count in enumerate(SHOTS) for picture in pictures_of_shot(shot, count)]
-    return make_video(tmp_path_factory.mktemp("film") / "film.mkv", frames, codec="ffv1", pix_fmt="bgr0")
+    return make_video(tmp_path_factory.mktemp("video") / "video.mkv", frames, codec="ffv1", pix_fmt="bgr0")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_frames_by_themselves_have_no_motion():
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online"])
-def test_boxes_change_and_heat_maps_do_not(film, smooth):
+def test_boxes_change_and_heat_maps_do_not(video, smooth):
     asked = Localizer.load(RUN, "cpu", chooser="consensus", smooth=smooth)
-    with_motion, without = (list(one(film)) for one in (asked, asked.with_options(motion=False)))
+    with_motion, without = (list(one(video)) for one in (asked, asked.with_options(motion=False)))
     for one, two in zip(with_motion, without, strict=True):
         np.testing.assert_array_equal(one.raw_map, two.raw_map)
         assert one.presence == two.presence
@@ -82,19 +82,21 @@ def test_boxes_change_and_heat_maps_do_not(film, smooth):
 
 @pytest.mark.parametrize("smooth", ["offline", "online"])
 @pytest.mark.parametrize("model", [RUN, STORED / "model.onnx"], ids=["torch", "onnx"])
-def test_the_table_does_not_depend_on_the_batch(film, tmp_path, model, smooth):
+def test_the_table_does_not_depend_on_the_batch(video, tmp_path, model, smooth):
     options = {"annotate": False, "smooth": smooth, "motion": True}
-    tables = [localize_file(model, film, tmp_path / str(batch), batch=batch, **options).table for batch in (None, 1, 7)]
+    tables = [
+        localize_file(model, video, tmp_path / str(batch), batch=batch, **options).table for batch in (None, 1, 7)
+    ]
     assert len({table.read_bytes() for table in tables}) == 1
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online"])
-def test_ranges_of_a_long_video_have_the_rows_of_the_whole(film, tmp_path, smooth):
+def test_ranges_of_a_long_video_have_the_rows_of_the_whole(video, tmp_path, smooth):
     asked = Model(STORED / "model.onnx", options={"motion": True, "smooth": smooth})
     worker = Worker(asked.load()[0])
     parts = []
     for long in (10_000, 20):
-        task = WritePart(Video("film", film), tmp_path / str(long), asked.key(ALL), ALL, long=long)
+        task = WritePart(Video("video", video), tmp_path / str(long), asked.key(ALL), ALL, long=long)
         ranges = [FrameRange(*one) for one in task(worker).get("ranges", [])]
         for one in ranges:
             replace(task, range=one)(worker)

@@ -423,9 +423,9 @@ def test_threads_may_share_a_localizer(trained, square_video, box_segmenter_file
         for seed, tag in enumerate(("bus", "cat", "owl", "cat"))
     ]
 
-    def localise(frames):
+    def localize(frames):
         return [(found.tag, found.probability, found.box, found.score) for _, found in localizer.stream(frames)]
 
-    alone = [localise(frames) for frames in videos]
+    alone = [localize(frames) for frames in videos]
     with ThreadPoolExecutor(len(videos)) as pool:
-        assert list(pool.map(localise, videos)) == alone
+        assert list(pool.map(localize, videos)) == alone

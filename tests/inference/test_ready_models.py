@@ -94,25 +94,25 @@ def test_the_first_word_is_a_model_or_a_video(tmp_path, monkeypatch):
 
 
 def test_localize_without_a_model(models, colocam, tmp_path):
-    film, out = STORED / "film.mp4", tmp_path / "out"
-    missing = colocam("localize", film, "-o", out, "--no-video").error
-    assert missing.startswith(f"error: {film} is neither a run folder nor an ONNX file, and")
+    video, out = STORED / "video.mp4", tmp_path / "out"
+    missing = colocam("localize", video, "-o", out, "--no-video").error
+    assert missing.startswith(f"error: {video} is neither a run folder nor an ONNX file, and")
     assert "'pip install ./models' in a clone" in missing
     put(models, DEFAULT)
     put(models, "mine")
-    done = colocam("localize", film, "-o", out, "--no-video")
+    done = colocam("localize", video, "-o", out, "--no-video")
     assert (done.code, done.err.count(SAID)) == (0, 1)
     named = [
-        ("localize", film, "--model", DEFAULT),
-        ("localize", film, "--model", "mine"),
-        ("localize", film, "--model", STORED / "model.onnx"),
-        ("localize", STORED / "model.onnx", film),
+        ("localize", video, "--model", DEFAULT),
+        ("localize", video, "--model", "mine"),
+        ("localize", video, "--model", STORED / "model.onnx"),
+        ("localize", STORED / "model.onnx", video),
     ]
     for index, words in enumerate(named):
         done = colocam(*words, "-o", tmp_path / str(index), "--no-video")
         assert (done.code, SAID in done.err) == (0, False)
-        assert (tmp_path / str(index) / "film.csv").read_bytes() == (out / "film.csv").read_bytes()
-    wrong = colocam("localize", film, "--model", "yours", "-o", out).error
+        assert (tmp_path / str(index) / "video.csv").read_bytes() == (out / "video.csv").read_bytes()
+    wrong = colocam("localize", video, "--model", "yours", "-o", out).error
     assert wrong.startswith("error: --model yours: no run folder")
     assert colocam("localize", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
 
@@ -120,12 +120,12 @@ def test_localize_without_a_model(models, colocam, tmp_path):
 def test_label_without_a_model(models, colocam, tmp_path):
     videos, out = tmp_path / "videos", tmp_path / "labels"
     videos.mkdir()
-    shutil.copy(STORED / "film.mp4", videos)
+    shutil.copy(STORED / "video.mp4", videos)
     assert "pip install ./models" in colocam("label", videos, "-o", out).error
     assert not out.exists()
     put(models, DEFAULT)
     done = colocam("label", videos, "-o", out, "--workers", "1")
-    assert (done.code, done.err.count(SAID), done.err.count(": 0 are labelled")) == (0, 1, 1)
+    assert (done.code, done.err.count(SAID), done.err.count(": 0 are labeled")) == (0, 1, 1)
     # The key of a part is made from the content of the model: all of these name the same one.
     for words in (
         (videos, "--model", DEFAULT),
@@ -133,7 +133,7 @@ def test_label_without_a_model(models, colocam, tmp_path):
         (STORED / "model.onnx", videos),
     ):
         again = colocam("label", *words, "-o", out)
-        assert (again.code, SAID in again.err, again.err.count(": 1 are labelled")) == (0, False, 1)
+        assert (again.code, SAID in again.err, again.err.count(": 1 are labeled")) == (0, False, 1)
     assert colocam("label", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
     two = colocam("label", videos, videos, "-o", out).error
     assert (

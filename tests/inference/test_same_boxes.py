@@ -25,33 +25,33 @@ WINDOWS = [32, 2, 9, 5]
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory, make_video, square_video):
-    """Three shots of different colours, 48×40 pixels; read only."""
+def video(tmp_path_factory, make_video, square_video):
+    """Three shots of different colors, 48×40 pixels; read only."""
     cat, owl, bus = (square_video(tag, n, n)[0] for tag, n in zip(("cat", "owl", "bus"), SHOTS, strict=True))
     frames = [*cat, *(255 - frame for frame in owl), *bus]
-    return make_video(tmp_path_factory.mktemp("film") / "film.mkv", frames, codec="ffv1", pix_fmt="bgr0")
+    return make_video(tmp_path_factory.mktemp("video") / "video.mkv", frames, codec="ffv1", pix_fmt="bgr0")
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 @pytest.mark.parametrize("engine", MODELS)
-def test_the_localisation_table_does_not_depend_on_the_batch(film, tmp_path, engine, smooth):
+def test_the_localization_table_does_not_depend_on_the_batch(video, tmp_path, engine, smooth):
     options = {"annotate": False, "smooth": smooth, "masks": True}
-    usual = localize_file(MODELS[engine], film, tmp_path / "usual", **options).table.read_bytes()  # batches of 32
+    usual = localize_file(MODELS[engine], video, tmp_path / "usual", **options).table.read_bytes()  # batches of 32
     assert usual.count(b"\n") == sum(SHOTS) + 1
     for batch in (1, 7, 128) if smooth == "offline" else (7,):
-        table = localize_file(MODELS[engine], film, tmp_path / str(batch), batch=batch, **options).table
+        table = localize_file(MODELS[engine], video, tmp_path / str(batch), batch=batch, **options).table
         assert table.read_bytes() == usual
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
-def test_engines_agree(film, tmp_path, smooth):
+def test_engines_agree(video, tmp_path, smooth):
     tables, described = [], []
     for engine, model in MODELS.items():
-        table = localize_file(model, film, tmp_path / engine, annotate=False, smooth=smooth, masks=True).table
+        table = localize_file(model, video, tmp_path / engine, annotate=False, smooth=smooth, masks=True).table
         described.append(json.loads(table.with_suffix(".video.json").read_text(encoding="utf-8")))
         tables.append(csv_rows(table))
     assert described[0].pop("made") != described[1].pop("made")  # of another model, so the command would do it again
-    assert all(one.pop("results").keys() == {"film.csv"} for one in described)  # the bytes differ
+    assert all(one.pop("results").keys() == {"video.csv"} for one in described)  # the bytes differ
     assert described[0] == described[1]
     for one, two in zip(*tables, strict=True):
         assert (one["frame"], one["class"], one.get("track")) == (two["frame"], two["class"], two.get("track"))
@@ -63,22 +63,22 @@ def test_engines_agree(film, tmp_path, smooth):
         assert np.isnan(a[0]) or iou(a, b) > 0.98 or np.abs(a - b).max() <= 64 / 32  # a pixel of the map
 
 
-def trained_model(film):
-    """The model, and the frames (B, 3, S, S) of a film at its size."""
+def trained_model(video):
+    """The model, and the frames (B, 3, S, S) of a video at its size."""
     model = load_model(MODELS["torch"])
     size = model.card.size, model.card.size
-    images = np.stack([cv2.resize(one.image, size, interpolation=cv2.INTER_AREA) for one in decode(film)])
+    images = np.stack([cv2.resize(one.image, size, interpolation=cv2.INTER_AREA) for one in decode(video)])
     return model, torch.from_numpy(images).permute(0, 3, 1, 2)
 
 
 @pytest.mark.parametrize(
     ("engine", "smooth"), [("torch", "offline"), ("onnx", "offline"), ("torch", "online"), ("onnx", "none")]
 )
-def test_colours_are_shared_within_a_window_of_a_shot(film, engine, smooth):
+def test_colors_are_shared_within_a_window_of_a_shot(video, engine, smooth):
     """Against the network, built by hand and run on all frames at once, and windows counted by hand."""
-    found = Localizer.load(MODELS[engine], smooth=smooth, focus=False, batch=5)(film)
+    found = Localizer.load(MODELS[engine], smooth=smooth, focus=False, batch=5)(video)
     heat = np.stack([one.heatmap for one in found])
-    model, frames = trained_model(film)
+    model, frames = trained_model(video)
     lengths = torch.tensor(WINDOWS if smooth == "offline" else [1] * len(frames))
     ids = torch.arange(len(lengths)).repeat_interleave(lengths)
     with torch.inference_mode():
@@ -87,13 +87,13 @@ def test_colours_are_shared_within_a_window_of_a_shot(film, engine, smooth):
 
 
 @pytest.mark.parametrize("engine", MODELS)
-def test_the_class_that_focus_uses_is_that_of_the_window(film, engine):
+def test_the_class_that_focus_uses_is_that_of_the_window(video, engine):
     """Maps with focus on the class found in each window are those with that class given."""
-    found = list(Localizer.load(MODELS[engine])(film))
-    model, frames = trained_model(film)
+    found = list(Localizer.load(MODELS[engine])(video))
+    model, frames = trained_model(video)
     with torch.inference_mode():
         logits = model.net(frames).class_logits
-    by_tag = {tag: list(Localizer.load(MODELS[engine], tag=tag)(film)) for tag in model.card.tags}
+    by_tag = {tag: list(Localizer.load(MODELS[engine], tag=tag)(video)) for tag in model.card.tags}
     start = 0
     for length in WINDOWS:
         tag = model.card.tags[int(logits[start : start + length].sum(0).argmax())]

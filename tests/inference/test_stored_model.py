@@ -1,8 +1,8 @@
-"""A model of version 0.1.0, as a run folder and as an ONNX file, gives the localisation tables of that version again.
+"""A model of version 0.1.0, as a run folder and as an ONNX file, gives the localization tables of that version again.
 
 Numbers may differ as much as processors round differently: probabilities by 1e-4, coordinates by 0.01 pixels. On other
-processors than x86, FFmpeg converts colours otherwise: a third of the values differ by one level. Then most rows agree
-less closely, and single ones may have another box. The film has 24 frames in one shot, which is one window, as it was
+processors than x86, FFmpeg converts colors otherwise: a third of the values differ by one level. Then most rows agree
+less closely, and single ones may have another box. The video has 24 frames in one shot, which is one window, as it was
 one batch of version 0.1.0.
 """
 
@@ -25,7 +25,7 @@ PIXELS = ("x1", "y1", "x2", "y2")
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 @pytest.mark.parametrize("model", ["run", "model.onnx"])
 def test_the_stored_tables_come_out_again(tmp_path, model, smooth):
-    found = csv_rows(localize_file(STORED / model, STORED / "film.mp4", tmp_path, annotate=False, smooth=smooth).table)
+    found = csv_rows(localize_file(STORED / model, STORED / "video.mp4", tmp_path, annotate=False, smooth=smooth).table)
     want = csv_rows(STORED / f"{smooth}.csv")
     assert len(found) == len(want) == 24
     assert all(one.keys() == two.keys() for one, two in zip(found, want, strict=True))

@@ -1,4 +1,4 @@
-"""The localisation table: what is written, and that it is whole or not there."""
+"""The localization table: what is written, and that it is whole or not there."""
 
 from pathlib import Path
 

@@ -15,8 +15,8 @@ FILES = st.tuples(FOLDERS, st.sampled_from(["x.csv", "X.csv", "b_x.csv", "x.parq
 
 
 def test_names_have_as_many_folders_as_they_need():
-    tables = ["/films/cat/01.csv", "/films/dog/01.csv", "/films/dog/02.csv", "/old/dog/01.csv"]
-    assert names_of(list(map(Path, tables))) == ["cat_01", "films_dog_01", "02", "old_dog_01"]
+    tables = ["/videos/cat/01.csv", "/videos/dog/01.csv", "/videos/dog/02.csv", "/old/dog/01.csv"]
+    assert names_of(list(map(Path, tables))) == ["cat_01", "videos_dog_01", "02", "old_dog_01"]
     assert names_of([Path("a/x.csv"), Path("a/x.csv"), Path("a/x.parquet")]) == ["x", "x-2", "x-3"]
 
 
@@ -31,7 +31,7 @@ def test_names_differ_and_are_no_paths(files):
 
 @given(st.lists(FILES, min_size=1, max_size=6, unique=True), st.randoms())
 def test_names_do_not_depend_on_the_order_of_different_files(files, random):
-    tables = [Path(f"/films/{number}/{file.replace('..', 'c')}") for number, file in enumerate(files)]
+    tables = [Path(f"/videos/{number}/{file.replace('..', 'c')}") for number, file in enumerate(files)]
     shuffled = random.sample(tables, len(tables))
     assert dict(zip(shuffled, names_of(shuffled), strict=True)) == dict(zip(tables, names_of(tables), strict=True))
 
@@ -43,5 +43,5 @@ def test_tables_of_a_folder_and_its_folders(tmp_path):
     assert tables_of([tmp_path]) == tables
     assert tables_of([tmp_path / "queue.csv", str(tmp_path / "cat")]) == [tmp_path / "queue.csv", tables[1]]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ColocamError, match=r"empty: no localisation table with its \.video\.json"):
+    with pytest.raises(ColocamError, match=r"empty: no localization table with its \.video\.json"):
         tables_of([tmp_path / "empty"])

@@ -34,7 +34,7 @@ def network(tiny):
     def build(size=None, *, crop_head=False):
         torch.manual_seed(0)
         config = load_config("cpu", overrides=tiny)
-        classifier = Classifier(config.backbone, 3, size=size, normalise=size is not None)
+        classifier = Classifier(config.backbone, 3, size=size, normalize=size is not None)
         return unsettle(LocalizerNet(classifier, config.localizer.decoder, crop_head=crop_head))
 
     return build
@@ -155,9 +155,9 @@ def as_on_a_gpu(network):
 
 
 def patches(rng, rows):
-    """Images (rows, S, S, 3) of 4 × 4 colours each: their outputs differ far more than rounding does."""
-    colours = rng.integers(0, 256, (rows, 4, 4, 3), np.uint8)
-    return colours.repeat(SIDE // 4, 1).repeat(SIDE // 4, 2)
+    """Images (rows, S, S, 3) of 4 × 4 colors each: their outputs differ far more than rounding does."""
+    colors = rng.integers(0, 256, (rows, 4, 4, 3), np.uint8)
+    return colors.repeat(SIDE // 4, 1).repeat(SIDE // 4, 2)
 
 
 @pytest.mark.parametrize("rows", [GROUP, 2 * GROUP])

@@ -100,35 +100,35 @@ def test_several_objects_and_none(task):
 
 
 @pytest.fixture
-def film(tmp_path):
+def video(tmp_path):
     rows = [row(frame, None if frame == 4 else (frame, 2.5, frame + 20.25, 40)) for frame in range(12)]
-    return write_table(tmp_path / "my film.csv", rows, size=(64, 48), frames=12, video="my film.mp4")
+    return write_table(tmp_path / "my video.csv", rows, size=(64, 48), frames=12, video="my video.mp4")
 
 
 @pytest.fixture
 def server(monkeypatch):
-    """A task of that film; CVAT_HOST and CVAT_ACCESS_TOKEN lead to it."""
-    fake = FakeCvat(("my film.mp4",), 12, (64, 48), ("cat",))
+    """A task of that video; CVAT_HOST and CVAT_ACCESS_TOKEN lead to it."""
+    fake = FakeCvat(("my video.mp4",), 12, (64, 48), ("cat",))
     with serving(fake) as address:
         monkeypatch.setenv("CVAT_HOST", address)
         monkeypatch.setenv("CVAT_ACCESS_TOKEN", fake.token)
         yield fake
 
 
-def test_push_uploads_what_export_writes(colocam, film, server, tmp_path):
-    pushed = colocam("export", film, "--to", "cvat", "--push", 12)
+def test_push_uploads_what_export_writes(colocam, video, server, tmp_path):
+    pushed = colocam("export", video, "--to", "cvat", "--push", 12)
     assert pushed.code == 0, pushed.err
     assert "/tasks/12" in pushed.out + pushed.err
     assert server.format == ["CVAT 1.1"]
-    assert colocam("export", film, "--to", "cvat", "-o", tmp_path / "out", "--push", 12).code == 0
-    assert server.uploaded["labels.xml"] == (tmp_path / "out" / "my film.xml").read_bytes()
+    assert colocam("export", video, "--to", "cvat", "-o", tmp_path / "out", "--push", 12).code == 0
+    assert server.uploaded["labels.xml"] == (tmp_path / "out" / "my video.xml").read_bytes()
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"frames": 11}, "task 12 of CVAT has 11 frames, my film has 12"),
-        ({"size": (48, 64)}, "has frames of 48×64, my film has 64×48"),
+        ({"frames": 11}, "task 12 of CVAT has 11 frames, my video has 12"),
+        ({"size": (48, 64)}, "has frames of 48×64, my video has 64×48"),
         ({"labels": ("dog",)}, "task 12 of CVAT has no label 'cat': add it in CVAT"),
         ({"annotations": ONE_TAG}, "has annotations"),
         ({"token": "another"}, "task 12: 401 .*: is CVAT_ACCESS_TOKEN valid?"),
@@ -136,10 +136,10 @@ def test_push_uploads_what_export_writes(colocam, film, server, tmp_path):
         ({"failure": "no such label"}, "task 12: no such label"),
     ],
 )
-def test_a_task_that_does_not_fit_is_refused(colocam, film, server, change, problem):
+def test_a_task_that_does_not_fit_is_refused(colocam, video, server, change, problem):
     for name, value in change.items():
         setattr(server, name, value)
-    assert re.search(problem, colocam("export", film, "--to", "cvat", "--push", 12).error)
+    assert re.search(problem, colocam("export", video, "--to", "cvat", "--push", 12).error)
     assert bool(server.uploaded) == ("failure" in change)
 
 
@@ -162,14 +162,14 @@ def test_images_in_another_order_are_refused(colocam, server, tmp_path):
     ],
 )
 @pytest.mark.usefixtures("server")
-def test_wrong_arguments(colocam, film, words, problem):
-    assert re.search(problem, colocam("export", film, *words).error)
+def test_wrong_arguments(colocam, video, words, problem):
+    assert re.search(problem, colocam("export", video, *words).error)
 
 
-def test_without_address_or_server(colocam, film, monkeypatch):
+def test_without_address_or_server(colocam, video, monkeypatch):
     monkeypatch.delenv("CVAT_HOST", raising=False)
-    assert "CVAT_HOST is empty" in colocam("export", film, "--to", "cvat", "--push", 12).error
+    assert "CVAT_HOST is empty" in colocam("export", video, "--to", "cvat", "--push", 12).error
     monkeypatch.setenv("CVAT_HOST", "http://127.0.0.1:1")
     monkeypatch.setenv("CVAT_ACCESS_TOKEN", "x")
     monkeypatch.setattr("urllib3.util.retry.Retry.sleep", lambda *_: None)
-    assert "CVAT at http://127.0.0.1:1, task 12: " in colocam("export", film, "--to", "cvat", "--push", 12).error
+    assert "CVAT at http://127.0.0.1:1, task 12: " in colocam("export", video, "--to", "cvat", "--push", 12).error

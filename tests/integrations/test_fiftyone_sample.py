@@ -19,10 +19,10 @@ STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 
 def test_frames_count_from_1_with_relative_boxes_tracks_and_heat_maps(tmp_path):
     localizer = Localizer.load(STORED / "model.onnx")
-    film = STORED / "film.mp4"
-    sample = localized_sample(localizer, film, tmp_path)
-    source = probe_source(film)
-    found = list(localizer(film))
+    video = STORED / "video.mp4"
+    sample = localized_sample(localizer, video, tmp_path)
+    source = probe_source(video)
+    found = list(localizer(video))
     assert len(sample.frames) == len(found)
     for one in found:
         frame = sample.frames[one.frame + 1]

@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 from colocam.inference.localize import Writing, localize_videos
 from colocam.integrations.label_studio_backend import Backend, main, make_app, parse_control
 from colocam.labels import read_corrections
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 CONFIG = """<View>
-  <Labels name="kinds" toName="film"><Label value="cat"/><Label value="bus"/><Label value="owl"/></Labels>
-  <Video name="film" value="$clip" frameRate="$fps"/>
-  <VideoRectangle name="boxes" toName="film"/>
+  <Labels name="kinds" toName="video"><Label value="cat"/><Label value="bus"/><Label value="owl"/></Labels>
+  <Video name="video" value="$clip" frameRate="$fps"/>
+  <VideoRectangle name="boxes" toName="video"/>
 </View>"""
-DATA = {"clip": "/data/local-files/?d=all/pets/my%20film.mp4", "fps": 25}
+DATA = {"clip": "/data/local-files/?d=all/pets/my%20video.mp4", "fps": 25}
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +32,17 @@ def work(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory, make_video, square_video):
-    """Two films of one name."""
-    folder = tmp_path_factory.mktemp("films")
+def videos(tmp_path_factory, make_video, square_video):
+    """Two videos of one name."""
+    folder = tmp_path_factory.mktemp("videos")
     for seed, place in enumerate(("pets", "others"), 1):
-        make_video(folder / place / "my film.mp4", square_video("cat", seed)[0])
+        make_video(folder / place / "my video.mp4", square_video("cat", seed)[0])
     return folder
 
 
 @pytest.fixture(scope="module")
-def backend(films, work):
-    return Backend(MODEL, films, work)
+def backend(videos, work):
+    return Backend(MODEL, videos, work)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def predicted(client):
 
 
 def table_of(work):
-    return read_videos([work / "tables" / "pets" / "my film.csv"], [])[0]
+    return read_videos([work / "tables" / "pets" / "my video.csv"], [])[0]
 
 
 def test_health_and_setup(client):
@@ -75,7 +75,7 @@ def test_predictions_are_what_the_table_says(client, work):
     control = parse_config(CONFIG)["boxes"]
     assert len(prediction["result"]) == len(video.tracks) > 0
     assert 0 < prediction["score"] <= 1
-    assert not (work / "tables" / "others").exists()  # only what was asked for is localised
+    assert not (work / "tables" / "others").exists()  # only what was asked for is localized
     for region, track in zip(prediction["result"], video.tracks, strict=True):
         assert [region["to_name"]] == control["to_name"]
         assert (region["from_name"], region["type"]) == ("boxes", control["type"].lower())
@@ -88,11 +88,11 @@ def test_predictions_are_what_the_table_says(client, work):
             np.testing.assert_allclose(corners / 100 * (48, 40, 48, 40), video.rows.box[row], atol=1.001)
 
 
-def test_a_table_of_the_command_line_is_used(films, tmp_path, client):
-    list(localize_videos(MODEL, [films], tmp_path / "tables", Writing(annotate=False)))
-    table = tmp_path / "tables" / "pets" / "my film.csv"
+def test_a_table_of_the_command_line_is_used(videos, tmp_path, client):
+    list(localize_videos(MODEL, [videos], tmp_path / "tables", Writing(annotate=False)))
+    table = tmp_path / "tables" / "pets" / "my video.csv"
     before = table.stat().st_mtime_ns
-    again = Backend(MODEL, films, tmp_path).predict([{"data": DATA}], CONFIG)
+    again = Backend(MODEL, videos, tmp_path).predict([{"data": DATA}], CONFIG)
     assert table.stat().st_mtime_ns == before
     assert again == [predicted(client)]
 
@@ -140,7 +140,7 @@ def test_other_events_and_cancelled_annotations_do_nothing(client, work):
     ("data", "config", "problem"),
     [
         ({"clip": "/data/local-files/?d=all/dog.mp4", "fps": 25}, CONFIG, "no file of .* can be '/data/local-files"),
-        ({"clip": "my film.mp4", "fps": 25}, CONFIG, "no file of"),  # both folders have one
+        ({"clip": "my video.mp4", "fps": 25}, CONFIG, "no file of"),  # both folders have one
         ({"clip": "../../../etc/passwd", "fps": 25}, CONFIG, "no file of"),
         ({**DATA, "fps": 24}, CONFIG, r'has 25 frames per second, Label Studio plays 24: write frameRate="\$fps"'),
         (DATA, "<View/>", "label_config has no VideoRectangle of a Video"),

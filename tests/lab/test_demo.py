@@ -53,7 +53,7 @@ def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, mon
     assert words == ["serve", str(run), str(out / "videos" / "beetle" / "test-00.mp4"), "-o", str(out / "page")]
 
     # once more: nothing is made, decoded or trained again, and the result is the same
-    learnt = (run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()
+    learned = (run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()
     videos = {path: path.stat().st_mtime_ns for path in out.rglob("videos/**/*.mp4")}
     monkeypatch.setattr(loop, "sgd_step", None)
     again = colocam("demo", "--out", out, *tiny_sets)
@@ -61,7 +61,7 @@ def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, mon
     assert again.out == outcome.out
     assert "making videos" not in again.err
     assert "decoding" not in again.err
-    assert ((run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()) == learnt
+    assert ((run / "model.safetensors").read_bytes(), (run / "metrics.jsonl").read_bytes()) == learned
     assert {path: path.stat().st_mtime_ns for path in out.rglob("videos/**/*.mp4")} == videos
 
 

@@ -1,4 +1,4 @@
-"""Long films that are divided at cuts and joined have the bytes of films that were labelled at once."""
+"""Long videos that are divided at cuts and joined have the bytes of videos that were labeled at once."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ from colocam.video.frame_choice import ALL
 def prepared(model, labels, video, long, **options):
     """A worker, and the task that labels a video."""
     asked = Model(model, options=options)
-    return Worker(asked.load()[0]), WritePart(Video("film", video), labels, asked.key(ALL), ALL, long=long)
+    return Worker(asked.load()[0]), WritePart(Video("video", video), labels, asked.key(ALL), ALL, long=long)
 
 
 def ranges_of(result):
@@ -45,18 +45,18 @@ def label(worker, task):
     ],
     ids=["offline", "instances", "online", "none"],
 )
-def test_ranges_give_the_same_bytes(model, film_of_shots, tmp_path, monkeypatch, options):
+def test_ranges_give_the_same_bytes(model, video_of_shots, tmp_path, monkeypatch, options):
     monkeypatch.setattr("colocam.labels.table._ROWS_AT_ONCE", 16)  # tables of several row groups
-    whole, none = label(*prepared(model, tmp_path / "whole", film_of_shots, 10_000, **options))
-    joined, found = label(*prepared(model, tmp_path / "joined", film_of_shots, 30, **options))
+    whole, none = label(*prepared(model, tmp_path / "whole", video_of_shots, 10_000, **options))
+    joined, found = label(*prepared(model, tmp_path / "joined", video_of_shots, 30, **options))
     assert none == 0
     assert found >= 3
     assert joined == whole
     assert not any(path.is_file() for path in (tmp_path / "joined" / "ranges").rglob("*"))
 
 
-def test_a_range_that_is_damaged_is_labelled_again(model, film_of_shots, tmp_path):
-    worker, task = prepared(model, tmp_path / "labels", film_of_shots, 60, smooth="none")
+def test_a_range_that_is_damaged_is_labeled_again(model, video_of_shots, tmp_path):
+    worker, task = prepared(model, tmp_path / "labels", video_of_shots, 60, smooth="none")
     for one in ranges_of(task(worker)):
         replace(task, range=one)(worker)
     damaged = max((tmp_path / "labels" / "ranges").rglob("*.parquet"))

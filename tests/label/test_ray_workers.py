@@ -24,19 +24,19 @@ def ray(monkeypatch):
 
 
 @pytest.mark.usefixtures("ray")
-def test_parts_are_those_of_one_machine(model, make_films, tmp_path, capfd):
-    films = make_films(tmp_path / "films", 5)
-    (films / "bad.mp4").write_bytes(b"no video")
+def test_parts_are_those_of_one_machine(model, make_videos, tmp_path, capfd):
+    videos = make_videos(tmp_path / "videos", 5)
+    (videos / "bad.mp4").write_bytes(b"no video")
     for name, ray in (("there", "local"), ("here", None)):
-        with pytest.raises(ColocamError, match="1 of 6 videos could not be labelled"):
-            label_videos(model, films, tmp_path / name, Execution(workers=2, ray=ray, limit=60.0, retries=1))
+        with pytest.raises(ColocamError, match="1 of 6 videos could not be labeled"):
+            label_videos(model, videos, tmp_path / name, Execution(workers=2, ray=ray, limit=60.0, retries=1))
     there, here = (
         {path.name: path.read_bytes() for path in (tmp_path / name / "parts").rglob("*.parquet")}
         for name in ("there", "here")
     )
     assert len(here) == 5
     assert there == here
-    assert capfd.readouterr().err.count("labelling: 15 frames in") >= 2
+    assert capfd.readouterr().err.count("labeling: 15 frames in") >= 2
 
 
 def test_an_actor_that_is_killed_is_replaced(ray, model, tmp_path):

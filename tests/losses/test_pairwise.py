@@ -1,4 +1,4 @@
-"""Co-localisation against the formula with a dense matrix, and both pairwise losses in the corners."""
+"""Co-localization against the formula with a dense matrix, and both pairwise losses in the corners."""
 
 import pytest
 import torch
@@ -80,7 +80,7 @@ def test_bf16_autocast_changes_nothing():
     torch.testing.assert_close(inside, plain)
 
 
-def test_alike_colours_with_alike_maps_cost_less():
+def test_alike_colors_with_alike_maps_cost_less():
     frames = torch.zeros(2, 3, 4, 4)
     frames[:, :, :2] = 200
     aligned = torch.zeros(2, 4, 4)

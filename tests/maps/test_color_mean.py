@@ -1,4 +1,4 @@
-"""The colour mean of maps against a dense sum in float64, its twin without torch, and what it is for."""
+"""The color mean of maps against a dense sum in float64, its twin without torch, and what it is for."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from colocam.maps.postprocess import SHARE, SIGMA, TOLERANCE, arrays_with_color_
 
 
 def scene(frames, side, seed):
-    """Frames of few colours with noise, and random maps."""
+    """Frames of few colors with noise, and random maps."""
     rng = np.random.default_rng(seed)
     palette = rng.integers(0, 256, (5, 3))
     pictures = palette[rng.integers(0, 5, (frames, side, side))] + rng.integers(-12, 13, (frames, side, side, 3))
@@ -57,9 +57,9 @@ def test_float_frames_and_half_maps_will_do():
 )
 def test_shapes_that_do_not_fit_never_reach_compiled_code(maps, sequences):
     frames, given, ids = np.zeros((2, 12, 12, 3), np.uint8), np.zeros(maps, np.float32), np.zeros(sequences, np.int64)
-    with pytest.raises(ColocamError, match=r"^the colour mean needs frames \(B, H, W, 3\)"):
+    with pytest.raises(ColocamError, match=r"^the color mean needs frames \(B, H, W, 3\)"):
         arrays_with_color_mean(frames, given, ids)
-    with pytest.raises(ColocamError, match=r"^the colour mean needs frames \(B, H, W, 3\)"):
+    with pytest.raises(ColocamError, match=r"^the color mean needs frames \(B, H, W, 3\)"):
         with_color_mean(*as_tensors(frames, given, ids))
 
 

@@ -20,7 +20,7 @@ from colocam.maps.postprocess import (
 
 
 def by_hand(activation, size):
-    """One frame: a Gaussian mean around every place, then OpenCV's interpolation between the places' centres."""
+    """One frame: a Gaussian mean around every place, then OpenCV's interpolation between the places' centers."""
     a = (activation - activation.min()) / (activation.max() - activation.min())
     y, x = ((np.arange(count) + 0.5) / count for count in activation.shape)
     low = np.empty(a.shape)
@@ -65,7 +65,7 @@ def test_the_twins_agree_and_keep_each_maps_maximum(seed, levels, colors, focus)
         np.testing.assert_allclose(want.max((1, 2)), s.amax((1, 2)).numpy(), rtol=1e-5)
 
 
-def test_the_colour_mean_stands_between_the_two_products():
+def test_the_color_mean_stands_between_the_two_products():
     rng = np.random.default_rng(1)
     frames = torch.from_numpy(rng.integers(0, 256, (2, 3, 14, 14)).astype(np.uint8))
     maps, activations = torch.rand(2, 14, 14), torch.rand(2, 7, 7)

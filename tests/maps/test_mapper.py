@@ -1,4 +1,4 @@
-"""Maps of many frames: those of the network, completed by the colours of the frame or of the window."""
+"""Maps of many frames: those of the network, completed by the colors of the frame or of the window."""
 
 import numpy as np
 import pytest
@@ -16,15 +16,15 @@ CPU = torch.device("cpu")
 
 
 def place(frames, _):
-    """A map that follows no colour: brighter to the right, whatever is there."""
+    """A map that follows no color: brighter to the right, whatever is there."""
     return torch.linspace(0, 1, frames.shape[-1]).expand(len(frames), *frames.shape[2:]), None
 
 
 RED, GREEN, BLUE = (200, 30, 30), (30, 200, 30), (30, 30, 200)
 
 
-def film(folder, *shots):
-    """A cached clip of shots (left colour, right colour, frames); a square moves through each."""
+def video(folder, *shots):
+    """A cached clip of shots (left color, right color, frames); a square moves through each."""
     frames = []
     for left, right, count in shots:
         for t in range(count):
@@ -47,9 +47,9 @@ def film(folder, *shots):
         ([(RED, GREEN, 5), (GREEN, RED, 6), (BLUE, GREEN, 7)], [5, 6, 7]),
     ],
 )
-def test_the_colour_mean_of_a_clip_is_that_of_windows_within_its_shots(tmp_path, shots, windows):
+def test_the_color_mean_of_a_clip_is_that_of_windows_within_its_shots(tmp_path, shots, windows):
     """Against windows counted by hand: at most 32 frames, from the beginning of each shot."""
-    clips = [film(tmp_path, *shots), film(tmp_path, (GREEN, RED, 3))]
+    clips = [video(tmp_path, *shots), video(tmp_path, (GREEN, RED, 3))]
     samples = spread_samples(clips, ["cat"], 100)
     found = np.concatenate(list(map_batches(Mapper(place, "clip"), samples, SIZE, CPU))).astype(int)
     ((frames, classes),) = samples.batches(SIZE, CPU, batch=1000)

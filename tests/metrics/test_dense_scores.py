@@ -7,7 +7,7 @@ from colocam.evaluation.metrics.dense_scores import (
     ShotMeasurements,
     best_iou,
     mean_scores,
-    neighbour_changes,
+    neighbor_changes,
     pool,
     score_shot,
 )
@@ -39,19 +39,19 @@ def test_the_best_true_box_counts_and_a_missing_box_is_wrong():
 
 @pytest.mark.parametrize("speed", [0, 1, 3, 20])
 def test_jitter_of_steady_motion(speed):
-    changes = neighbour_changes({i: [moved(speed * i)] for i in range(6)})
+    changes = neighbor_changes({i: [moved(speed * i)] for i in range(6)})
     assert changes == pytest.approx([1 - max(10 - speed, 0) / (10 + speed)] * 5)
 
 
-def test_only_frames_next_to_each_other_are_neighbours():
+def test_only_frames_next_to_each_other_are_neighbors():
     boxes = {0: [TEN], 1: [], 2: [moved(5)], 3: [moved(5)], 5: [TEN]}
-    assert neighbour_changes(boxes).tolist() == [0]
-    assert neighbour_changes({0: [TEN], 2: [TEN]}).tolist() == []
+    assert neighbor_changes(boxes).tolist() == [0]
+    assert neighbor_changes({0: [TEN], 2: [TEN]}).tolist() == []
 
 
 def test_several_true_boxes_are_matched_whatever_their_order():
     boxes = {0: [TEN, moved(100)], 1: [moved(101), TEN]}
-    assert neighbour_changes(boxes) == pytest.approx([(0 + 1 - 9 / 11) / 2])
+    assert neighbor_changes(boxes) == pytest.approx([(0 + 1 - 9 / 11) / 2])
 
 
 def test_scores_of_a_shot():

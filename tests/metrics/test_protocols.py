@@ -101,11 +101,11 @@ def test_max_box_acc_takes_the_best_threshold_for_each_overlap():
 def test_for_the_largest_contour_it_is_the_best_of_the_grid():
     rng = np.random.default_rng(0)
     y, x = np.mgrid[:32, :32]
-    centres, widths = rng.uniform(8, 24, (12, 2)), rng.uniform(3, 7, 12)
-    bumps = [np.exp(-((x - a) ** 2 + (y - b) ** 2) / (2 * w * w)) for (a, b), w in zip(centres, widths, strict=True)]
+    centers, widths = rng.uniform(8, 24, (12, 2)), rng.uniform(3, 7, 12)
+    bumps = [np.exp(-((x - a) ** 2 + (y - b) ** 2) / (2 * w * w)) for (a, b), w in zip(centers, widths, strict=True)]
     maps = (255 * np.stack(bumps)).astype(np.uint8)
     radii = widths * np.sqrt(2 * np.log(1 / 0.3))  # the box at τ = 0.3
-    true = [np.array([[a - r, b - r, a + r, b + r]]).clip(0, 31) for (a, b), r in zip(centres, radii, strict=True)]
+    true = [np.array([[a - r, b - r, a + r, b + r]]).clip(0, 31) for (a, b), r in zip(centers, radii, strict=True)]
     frames = Frames(("cat", "dog"), np.arange(12) % 2, np.arange(12).astype(str))
     threshold, corloc = chooser_threshold(maps, true, frames, "largest", np.arange(12))
     hits = box_hits(maps, true, CHOOSER_GRID)

@@ -35,7 +35,7 @@ def test_shifts_are_overlaps_below_a_half_and_cuts_are_none():
     assert (found.shifts, found.pairs) == (1, 3)
 
 
-def test_frames_without_a_box_are_no_neighbours():
+def test_frames_without_a_box_are_no_neighbors():
     boxes = np.array([[0.0, 0, 10, 10], NO, [50, 50, 60, 60], [50, 50, 60, 60]])
     assert steadiness([boxes]) == (0, 0, 0, 1)
     assert steadiness([np.array([NO, NO])]) == (0, 0, 0, 0)

@@ -21,7 +21,7 @@ def config(tiny):
 
 @pytest.fixture
 def make(config):
-    """``make(size=…, normalise=…)``: always the same weights."""
+    """``make(size=…, normalize=…)``: always the same weights."""
 
     def classifier(**settings):
         torch.manual_seed(3)
@@ -35,13 +35,13 @@ def frames():
     return torch.randint(0, 256, (3, 3, SIDE, SIDE), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
 
 
-@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32])
-def test_the_class_is_that_of_the_frame_averaged_down(make, frames, normalise, dtype):
+def test_the_class_is_that_of_the_frame_averaged_down(make, frames, normalize, dtype):
     small = F.interpolate(frames.double(), size=(SIZE, SIZE), mode="area").float()
     with torch.no_grad():
-        found = make(size=SIZE, normalise=normalise)(frames.to(dtype))
-        expected = make(normalise=normalise)
+        found = make(size=SIZE, normalize=normalize)(frames.to(dtype))
+        expected = make(normalize=normalize)
         torch.testing.assert_close(found.logits, expected(small).logits, rtol=1e-4, atol=1e-4)
         assert not torch.allclose(found.logits, expected(frames).logits, atol=1e-3)
         for one, two in zip(found.features, expected.encoder(frames), strict=True):
@@ -49,13 +49,13 @@ def test_the_class_is_that_of_the_frame_averaged_down(make, frames, normalise, d
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("normalise", [False, True])
-def test_the_head_takes_mean_features_or_those_of_norm_one(make, frames, normalise):
-    classifier = make(normalise=normalise)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_the_head_takes_mean_features_or_those_of_norm_one(make, frames, normalize):
+    classifier = make(normalize=normalize)
     last = classifier.encoder(frames)[-1]
     mean = last.double().mean((2, 3))
     weight, bias = classifier.head.weight.double(), classifier.head.bias.double()
-    norm = mean.square().sum(1, keepdim=True).sqrt() if normalise else 1
+    norm = mean.square().sum(1, keepdim=True).sqrt() if normalize else 1
     expected = mean / norm @ weight.T + bias
     torch.testing.assert_close(classifier(frames).logits.double(), expected, rtol=1e-5, atol=1e-5)
     assert classifier.read(torch.zeros_like(last)).isfinite().all()
@@ -65,7 +65,7 @@ def test_the_head_takes_mean_features_or_those_of_norm_one(make, frames, normali
 @pytest.mark.parametrize("method", ["cam", "gradcam", "layercam", "gradcam++"])
 def test_maps_are_the_definitions_by_autograd_at_the_size_of_the_frames(make, frames, method):
     """The logit of the head on the large features, with the norm held constant."""
-    classes, classifier = torch.tensor([0, 3, 1]), make(size=SIZE, normalise=True)
+    classes, classifier = torch.tensor([0, 3, 1]), make(size=SIZE, normalize=True)
     last = classifier.encoder(frames)[-1].detach().double().requires_grad_()
     norm = last.mean((2, 3)).norm(dim=1, keepdim=True).detach()
     head = copy.deepcopy(classifier.head).double()
@@ -90,7 +90,7 @@ def _gradcam_pp(last, gradient):
 
 @torch.no_grad()
 def test_peaks_are_those_of_the_cam_that_presence_is_calibrated_on(make, frames):
-    net = LocalizerNet(make(size=SIZE, normalise=True), (8, 8, 8, 8)).eval()
+    net = LocalizerNet(make(size=SIZE, normalize=True), (8, 8, 8, 8)).eval()
     peaks = net(frames).peaks
     for number in range(4):
         cams = extract("cam", net.classifier, frames.float(), torch.full((3,), number))

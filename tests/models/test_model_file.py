@@ -32,9 +32,9 @@ def one_gigabyte_more() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def make_model(size=None, *, normalise=False):
+def make_model(size=None, *, normalize=False):
     torch.manual_seed(0)
-    net = unsettle(LocalizerNet(Classifier(BACKBONE, 2, size=size, normalise=normalise), (8, 8, 8, 8, 8)), 0)
+    net = unsettle(LocalizerNet(Classifier(BACKBONE, 2, size=size, normalize=normalize), (8, 8, 8, 8, 8)), 0)
     card = Card(
         method="colocam",
         tags=("Käfer", "猫 2"),
@@ -44,7 +44,7 @@ def make_model(size=None, *, normalise=False):
         backbone=net.classifier.encoder.backbone,
         decoder=(8, 8, 8, 8, 8),
         class_size=size,
-        normalise=normalise,
+        normalize=normalize,
     )
     return Model(net, card)
 
@@ -115,7 +115,7 @@ def test_kernels_are_stored_in_half_precision_and_nothing_else(model, tmp_path):
         assert torch.equal(value, own.half().float() if name in wide else own)
 
 
-@pytest.mark.parametrize("reading", [{}, {"size": 16}, {"size": 16, "normalise": True}])
+@pytest.mark.parametrize("reading", [{}, {"size": 16}, {"size": 16, "normalize": True}])
 def test_a_saved_model_says_the_same_to_the_bit(reading, tmp_path):
     model = make_model(**reading)
     save_model(tmp_path, model)

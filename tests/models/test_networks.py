@@ -77,7 +77,7 @@ HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 
 @pytest.mark.parametrize(
-    ("changes", "normalisation"),
+    ("changes", "normalization"),
     [
         ({}, IMAGENET),
         ({"name": "tf_mobilenetv3_small_minimal_100", "args": {}}, HALVES),
@@ -86,25 +86,25 @@ HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
         ({"mean": HALVES[0], "std": HALVES[1]}, HALVES),
     ],
 )
-def test_frames_are_normalised_as_the_weights_expect(config, changes, normalisation):
+def test_frames_are_normalized_as_the_weights_expect(config, changes, normalization):
     backbone = config.backbone.model_copy(update=changes)
     encoder = Encoder(backbone).eval()
     picture = frames()
-    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in normalisation)
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in normalization)
     expected = encoder.network((picture / 255 - mean) / std)
     for found, wanted in zip(encoder(picture), expected, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
     for found, wanted in zip(encoder(picture.byte()), encoder(picture), strict=True):
         assert torch.equal(found, wanted)
     # what is written beside the trained model says so outright
-    assert (encoder.backbone.mean, encoder.backbone.std) == normalisation
+    assert (encoder.backbone.mean, encoder.backbone.std) == normalization
     assert encoder.backbone.name == backbone.name
     assert not encoder.backbone.pretrained
 
 
-def test_a_network_without_a_stated_normalisation_needs_the_users(monkeypatch, config):
+def test_a_network_without_a_stated_normalization_needs_the_users(monkeypatch, config):
     monkeypatch.setattr(timm, "get_pretrained_cfg", lambda _: None)
-    with pytest.raises(ColocamError, match=r"states no normalisation for 'resnet10t': set backbone\.mean"):
+    with pytest.raises(ColocamError, match=r"states no normalization for 'resnet10t': set backbone\.mean"):
         Encoder(config.backbone)
     Encoder(config.backbone.model_copy(update={"mean": HALVES[0], "std": HALVES[1]}))
 
@@ -116,11 +116,11 @@ def test_frozen_means_frozen(kind):
     net = LocalizerNet(Classifier(backbone, 3), channels).train()
     before = {name: tensor.clone() for name, tensor in net.classifier.state_dict().items()}
     decoder = {name: tensor.clone() for name, tensor in net.decoder.state_dict().items()}
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9, weight_decay=0.1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5, momentum=0.9, weight_decay=0.1)
     for seed in range(2):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         net(frames(side=32, seed=seed)).map_logits.square().mean().backward()
-        optimiser.step()
+        optimizer.step()
     after = net.classifier.state_dict()
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items())
     assert all(p.grad is None for p in net.classifier.parameters())

@@ -45,8 +45,8 @@ def test_features_are_the_normed_patch_tokens(name, prefix):
     [features] = encoder(picture)
     assert features.shape == (1, 24, 4, 5)
     assert encoder.channels == [24]
-    normalised = (picture - encoder.mean) / encoder.std
-    tokens = vit.forward_features(normalised)[:, prefix:]
+    normalized = (picture - encoder.mean) / encoder.std
+    tokens = vit.forward_features(normalized)[:, prefix:]
     assert torch.equal(features.flatten(2), tokens.transpose(1, 2))
     # layer norm with its first parameters: each token has mean 0 and deviation 1 over its channels
     torch.testing.assert_close(features.mean(1), torch.zeros(1, 4, 5), atol=1e-5, rtol=0)

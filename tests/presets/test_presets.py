@@ -36,7 +36,7 @@ SIZES = {
 }
 """Settings that may differ from the preset's: they make a run longer or shorter, and switch nothing on or off."""
 LENGTHS = {"bus/short": 3, "cat/middle": 5, "owl/long": 34}
-"""Films and their frames; a pass of the network has 32 rows."""
+"""Videos and their frames; a pass of the network has 32 rows."""
 CORNERS = ("x1", "y1", "x2", "y2")
 
 
@@ -54,7 +54,7 @@ def settings_of(config: Config) -> dict[str, object]:
 
 
 def tables_of(folder):
-    """Rows of all tables below a folder, by the names of their films."""
+    """Rows of all tables below a folder, by the names of their videos."""
     return {path.relative_to(folder).with_suffix("").as_posix(): csv_rows(path) for path in folder.rglob("*.csv")}
 
 
@@ -80,17 +80,17 @@ def card(run):
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory, make_video, square_video):
-    """Films, and an index of the second alone: ``films/<tag>/<name>.mp4``, ``manifest.csv`` and ``truth.csv``."""
-    folder = tmp_path_factory.mktemp("films")
+def videos(tmp_path_factory, make_video, square_video):
+    """Videos, and an index of the second alone: ``videos/<tag>/<name>.mp4``, ``manifest.csv`` and ``truth.csv``."""
+    folder = tmp_path_factory.mktemp("videos")
     for number, (name, length) in enumerate(LENGTHS.items()):
         pictures, boxes = square_video(name.partition("/")[0], 50 + number, length, (64, 48))
-        make_video(folder / "films" / f"{name}.mp4", pictures)
+        make_video(folder / "videos" / f"{name}.mp4", pictures)
         if name == "cat/middle":
             truth = [f"{name},{frame},1,{','.join(map(str, box))}" for frame, box in enumerate(boxes) if box]
-    (folder / "manifest.csv").write_text("path,tag,split,clip\nfilms/cat/middle.mp4,cat,test,cat/middle\n")
+    (folder / "manifest.csv").write_text("path,tag,split,clip\nvideos/cat/middle.mp4,cat,test,cat/middle\n")
     (folder / "truth.csv").write_text("\n".join(["clip,frame,present,x1,y1,x2,y2", *truth]) + "\n")
-    return folder / "films"
+    return folder / "videos"
 
 
 @pytest.fixture
@@ -107,11 +107,11 @@ def command(colocam, untraced):
 
 
 @pytest.fixture
-def localized(run, films, command):
-    """Rows of all films, localised one after the other; annotated videos are written too."""
+def localized(run, videos, command):
+    """Rows of all videos, localized one after the other; annotated videos are written too."""
     out = run.parent / "one after the other"
     if not out.exists():
-        command("localize", run, films, "-o", out, "--workers", "1")
+        command("localize", run, videos, "-o", out, "--workers", "1")
     return tables_of(out)
 
 
@@ -138,7 +138,7 @@ def test_every_switch_reaches_the_training_and_the_model(preset, run, card):
         assert card.color_mean == ("clip" if card.color_growth >= 1 else "off")
     else:
         assert (card.color_mean, card.color_growth) == (stage2.color_mean, None)
-    assert (card.crop_head, card.normalise) == (stage2.crop_head, stage1.fit == "logistic")
+    assert (card.crop_head, card.normalize) == (stage2.crop_head, stage1.fit == "logistic")
     built, wanted = card.backbone, shipped.backbone
     assert (built.name, built.output_stride, card.decoder) == (wanted.name, wanted.output_stride, stage2.decoder)
     if stage2.threshold is not None:
@@ -168,11 +168,11 @@ def test_evaluate_boxes(run, card, collection, command):
     assert 0 <= result["tags-only"]["average"] <= result["oracle-global"]["average"] <= 100
 
 
-def test_evaluate_whole_shots(run, films, localized, command):
+def test_evaluate_whole_shots(run, videos, localized, command):
     """The IoU of the boxes that ``localize`` wrote, with true boxes."""
-    command("evaluate", run, "--dense", films.parent)
+    command("evaluate", run, "--dense", videos.parent)
     (shot,) = json.loads((run / "dense.json").read_text(encoding="utf-8"))["shots"]
-    truth, rows = read_truth(films.parent / "truth.csv"), numbers(localized["cat/middle"], *CORNERS)
+    truth, rows = read_truth(videos.parent / "truth.csv"), numbers(localized["cat/middle"], *CORNERS)
     overlaps = [inclusive_iou(rows[frame], truth.boxes("cat/middle", frame)[0]) for frame in range(1, 5)]
     assert shot["without_tag"]["mean_iou"] == pytest.approx(np.mean(overlaps), abs=1e-3)
     assert shot["boxed_frames"] == 4
@@ -187,25 +187,25 @@ def test_localize_writes_a_row_and_an_annotated_frame_for_each_frame(run, card, 
         drawn = list(decode(run.parent / "one after the other" / f"{name}.mp4"))
         assert [frame.image.shape for frame in drawn] == [(48, 64, 3)] * len(rows)
     answers = [row["probability"] for rows in localized.values() for row in rows]
-    assert len({*answers}) == len(answers)  # rows of another film or frame would be noticed
+    assert len({*answers}) == len(answers)  # rows of another video or frame would be noticed
 
 
-def test_several_workers_write_the_same_rows(run, films, localized, command, tmp_path):
-    command("localize", run, films, "-o", tmp_path / "out", "--workers", "3", "--no-video")
+def test_several_workers_write_the_same_rows(run, videos, localized, command, tmp_path):
+    command("localize", run, videos, "-o", tmp_path / "out", "--workers", "3", "--no-video")
     assert tables_of(tmp_path / "out") == localized
     assert not list((tmp_path / "out").rglob("*.mp4"))
 
 
 @pytest.mark.parametrize("name", ["cat/middle", "owl/long"])
-def test_a_film_alone_has_the_same_rows(run, films, localized, command, tmp_path, name):
+def test_a_video_alone_has_the_same_rows(run, videos, localized, command, tmp_path, name):
     """Those that others came before."""
-    command("localize", run, films / f"{name}.mp4", "-o", tmp_path / "out", "--no-video")
+    command("localize", run, videos / f"{name}.mp4", "-o", tmp_path / "out", "--no-video")
     assert tables_of(tmp_path / "out") == {name.partition("/")[2]: localized[name]}
 
 
-def test_the_onnx_file_finds_the_same(run, films, localized, command, tmp_path):
+def test_the_onnx_file_finds_the_same(run, videos, localized, command, tmp_path):
     command("export-model", run, "-o", tmp_path / "model.onnx")
-    command("localize", tmp_path / "model.onnx", films, "-o", tmp_path / "out", "--workers", "1", "--no-video")
+    command("localize", tmp_path / "model.onnx", videos, "-o", tmp_path / "out", "--workers", "1", "--no-video")
     for name, rows in tables_of(tmp_path / "out").items():
         assert [row["class"] for row in rows] == [row["class"] for row in localized[name]]
         ours, theirs = (numbers(one, *CORNERS) for one in (localized[name], rows))
@@ -214,7 +214,7 @@ def test_the_onnx_file_finds_the_same(run, films, localized, command, tmp_path):
         np.testing.assert_allclose(theirs, ours, rtol=0, atol=2e-3)
 
 
-def test_learn_from_a_few_corrections(run, card, collection, films, command, tmp_path):
+def test_learn_from_a_few_corrections(run, card, collection, videos, command, tmp_path):
     truth = read_truth(collection.truth)
     made = []
     for tag in card.tags:
@@ -226,13 +226,13 @@ def test_learn_from_a_few_corrections(run, card, collection, films, command, tmp
     told = json.loads((tmp_path / "new" / "learning.json").read_text(encoding="utf-8"))
     assert {"before", "threshold", "decoder"} <= {stage["name"] for stage in told["stages"]}
     new = parse_card((tmp_path / "new" / "model.json").read_text(encoding="utf-8"), "model.json")
-    learnt = {"threshold", "threshold_from", "class_thresholds", "presence"}
-    assert new.model_dump(exclude=learnt) == card.model_dump(exclude=learnt)
-    command("localize", tmp_path / "new", films / "cat/middle.mp4", "-o", tmp_path / "out", "--no-video")
+    learned = {"threshold", "threshold_from", "class_thresholds", "presence"}
+    assert new.model_dump(exclude=learned) == card.model_dump(exclude=learned)
+    command("localize", tmp_path / "new", videos / "cat/middle.mp4", "-o", tmp_path / "out", "--no-video")
     assert len(tables_of(tmp_path / "out")["middle"]) == LENGTHS["cat/middle"]
 
 
-def test_the_page_shows_the_same_rows(run, films, localized, command, tmp_path, monkeypatch):
+def test_the_page_shows_the_same_rows(run, videos, localized, command, tmp_path, monkeypatch):
     """``colocam serve`` with requests from here instead of a browser's."""
     names, shown = ("bus/short", "cat/middle"), {}
 
@@ -242,18 +242,18 @@ def test_the_page_shows_the_same_rows(run, films, localized, command, tmp_path, 
         client.get("/", params={"token": json.loads(stored)["token"]})  # its cookie stays
         end = time.monotonic() + 120
         while True:
-            known = client.get("/api/films").json()
-            ready = [film for film in known["films"] if film["state"] in {"ready", "failed"}]
+            known = client.get("/api/videos").json()
+            ready = [video for video in known["videos"] if video["state"] in {"ready", "failed"}]
             if len(ready) == len(names):
                 break
             assert time.monotonic() < end, known
             time.sleep(0.02)
-        for film in ready:
-            assert film["state"] == "ready", film["problem"]
-            shown[film["frames"]] = client.get(f"/api/films/{film['id']}").json()["results"]
+        for video in ready:
+            assert video["state"] == "ready", video["problem"]
+            shown[video["frames"]] = client.get(f"/api/videos/{video['id']}").json()["results"]
 
     monkeypatch.setattr("uvicorn.Server.run", visit)
-    command("serve", run, *(films / f"{name}.mp4" for name in names), "--out", tmp_path / "page", "--no-open")
+    command("serve", run, *(videos / f"{name}.mp4" for name in names), "--out", tmp_path / "page", "--no-open")
     for name in names:
         rows, results = localized[name], shown[LENGTHS[name]]
         assert results["tag"] == [row["class"] for row in rows]

@@ -36,14 +36,14 @@ def test_every_phase_and_every_term_has_its_panel(finished):
         "Seeds (partial cross-entropy)",
         "CRF",
         "Size constraint",
-        "Colour co-localisation",
+        "Color co-localization",
         "Validation CorLoc, %",
         "Score that chooses the epoch",
         "Threshold τ",
         "Learning rate",
     ]
-    assert "Colour co-localisation" not in titles["F-CAM"]
-    assert not [panel for phase in phases for panel in phase.panels if ": #" in panel.svg]  # colours of the page alone
+    assert "Color co-localization" not in titles["F-CAM"]
+    assert not [panel for phase in phases for panel in phase.panels if ": #" in panel.svg]  # colors of the page alone
 
 
 def test_unknown_phases_and_terms_are_shown_by_their_names():

@@ -81,7 +81,7 @@ def test_the_first_screen_comes_before_everything_else(run):
     assert "&lt;i&gt;owl" in head
     assert head.count("<td") == 9
     assert f"colocam review {run}" in head
-    assert "colour" not in head
+    assert "color" not in head
 
 
 def test_a_run_without_confusions_or_model_has_neither_table_nor_next_step(run):

@@ -17,8 +17,8 @@ def decode(address):
     return cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)[..., ::-1].astype(int)
 
 
-def near(pixel, colour, tolerance=60):
-    return np.abs(pixel - np.array(colour)).max() <= tolerance
+def near(pixel, color, tolerance=60):
+    return np.abs(pixel - np.array(color)).max() <= tolerance
 
 
 def pictures(groups):

@@ -79,8 +79,8 @@ def test_the_file_is_written_whole_and_light(run):
 def test_all_sections_are_there_and_linked(page):
     assert page.sections() == SECTIONS
     assert len(page.ids) == len(set(page.ids))
-    labelled = [attrs["aria-labelledby"] for _, attrs in page.tags if "aria-labelledby" in attrs]
-    assert set(labelled) <= set(page.ids)
+    labeled = [attrs["aria-labelledby"] for _, attrs in page.tags if "aria-labelledby" in attrs]
+    assert set(labeled) <= set(page.ids)
 
 
 def test_nothing_is_fetched_and_nothing_runs(html, page):
@@ -284,8 +284,8 @@ def test_text_has_contrast_in_both_schemes(html, scheme):
 def contrast(a, b):
     """Contrast ratio of WCAG 2."""
 
-    def luminance(colour):
-        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+    def luminance(color):
+        digits = color[1:] if len(color) == 7 else "".join(2 * c for c in color[1:])
         channels = np.array([int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)])
         linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])

@@ -38,7 +38,7 @@ def two(tmp_path):
     """Two tables of 40 frames: faint boxes in the first, one that leaps and a missing one in the second."""
     faint = [row(t, score=0.1 if 10 <= t < 14 else 0.6) for t in range(40)]
     odd = {5: row(5, "70,70,90,90"), 20: row(20, ",,,", 0, 0.95, "")}
-    return [write(tmp_path / "a film.csv", faint), write(tmp_path / "b.csv", [odd.get(t, row(t)) for t in range(40)])]
+    return [write(tmp_path / "a video.csv", faint), write(tmp_path / "b.csv", [odd.get(t, row(t)) for t in range(40)])]
 
 
 def test_the_worst_frames_of_several_videos_with_their_reasons(two, tmp_path):
@@ -46,7 +46,7 @@ def test_the_worst_frames_of_several_videos_with_their_reasons(two, tmp_path):
     found = read(out)
     assert list(found[0]) == ["video", "frame", "pts", "doubt", "reason"]
     assert len(found) == 8  # of 80
-    assert (found[0]["video"], found[0]["reason"]) == ("a film", "little heat inside the box")
+    assert (found[0]["video"], found[0]["reason"]) == ("a video", "little heat inside the box")
     assert 10 <= int(found[0]["frame"]) < 14
     told = {(one["video"], int(one["frame"])): one["reason"] for one in found}
     assert told["b", 5] == "the box jumps"
@@ -60,7 +60,7 @@ def test_only_an_earlier_queue_is_replaced(two, tmp_path):
     for out in (two[0], tmp_path / "link.csv"):
         with pytest.raises(ColocamError, match="out must be another file than the table, got "):
             review_tables(two, out)
-    with pytest.raises(ColocamError, match=r"a film\.csv exists and is no list of frames to review: choose another"):
+    with pytest.raises(ColocamError, match=r"a video\.csv exists and is no list of frames to review: choose another"):
         review_tables(two[1:], two[0])
     assert two[0].read_bytes() == table
     queue = review_tables(two, tmp_path / "queue.csv", share=0.1)
@@ -69,7 +69,7 @@ def test_only_an_earlier_queue_is_replaced(two, tmp_path):
 
 def test_by_doubt_alone_the_whole_stretch_comes_first(two, tmp_path):
     found = read(review_tables(two, tmp_path / "queue.csv", share=0.05, apart=0))
-    assert [(one["video"], int(one["frame"])) for one in found] == [("a film", t) for t in range(10, 14)]
+    assert [(one["video"], int(one["frame"])) for one in found] == [("a video", t) for t in range(10, 14)]
     assert [float(one["doubt"]) for one in found] == sorted((float(one["doubt"]) for one in found), reverse=True)
 
 

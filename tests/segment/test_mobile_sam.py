@@ -20,7 +20,7 @@ from one_buffer import OneBuffer
 SIDE = 128
 
 
-def randomise(net, seed=0):
+def randomize(net, seed=0):
     """Weights that make every part matter: norms near 1, everything else of a common size."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -34,7 +34,7 @@ def randomise(net, seed=0):
 
 @pytest.fixture(scope="module")
 def net():
-    return randomise(MobileSamNet())
+    return randomize(MobileSamNet())
 
 
 def prompts(frames=2, seed=1):
@@ -97,7 +97,7 @@ def test_prompts_and_masks_are_those_of_transformers(net):
 def test_features_are_those_of_tiny_vit_whose_last_stage_keeps_the_resolution():
     """Folding batch norms, the layout of channels and the passes of one frame change nothing but rounding."""
     images = np.random.default_rng(3).integers(0, 256, (2, SIDE, SIDE, 3), np.uint8)
-    plain = randomise(MobileSamNet())
+    plain = randomize(MobileSamNet())
     tiny = timm.create_model("tiny_vit_5m_224", num_classes=0).eval()
     tiny.load_state_dict(plain.encoder.state_dict(), strict=False)
     x = (torch.from_numpy(images).permute(0, 3, 1, 2) - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[
@@ -123,7 +123,7 @@ def test_features_are_those_of_tiny_vit_whose_last_stage_keeps_the_resolution():
 
 
 def test_a_frame_gives_the_same_bytes_in_any_batch():
-    segmenter = MobileSam(randomise(MobileSamNet()), torch.device("cpu"), side=SIDE)
+    segmenter = MobileSam(randomize(MobileSamNet()), torch.device("cpu"), side=SIDE)
     images = np.random.default_rng(4).integers(0, 256, (3, SIDE, SIDE, 3), np.uint8)
     asked = prompts(3)
     together = segmenter.masks(segmenter.embed(images), asked)
@@ -136,7 +136,7 @@ def test_a_frame_gives_the_same_bytes_in_any_batch():
 
 def test_threads_and_passes_that_share_a_recording_get_their_own_masks(monkeypatch):
     """Prompts of two numbers in three threads, of which one has several passes."""
-    net, side = randomise(MobileSamNet()), 32
+    net, side = randomize(MobileSamNet()), 32
     plain = MobileSam(copy.deepcopy(net), torch.device("cpu"), side=side)
     monkeypatch.setattr(sam, "Recorded", OneBuffer)
     shared = MobileSam(net, torch.device("cpu"), side=side)

@@ -10,12 +10,12 @@ from colocam.boxes.iou import iou
 from colocam.segment.objects import AROUND, CHUNK, POINTS, _heat, distinct, find_objects, suppress
 from colocam.segment.segmenter import Masks
 
-GREY = (90, 90, 90)
-COLOURS = [(250, 20, 20), (20, 250, 20), (20, 20, 250)]
+GRAY = (90, 90, 90)
+COLORS = [(250, 20, 20), (20, 250, 20), (20, 20, 250)]
 
 
 class FloodSegmenter:
-    """The mask of a point is the region of its colour; two more masks are the whole square, and an unsure one."""
+    """The mask of a point is the region of its color; two more masks are the whole square, and an unsure one."""
 
     name, side = "Flood", 128
 
@@ -46,11 +46,11 @@ class FloodSegmenter:
 
 
 def scene(size, *boxes, heat=(255, 255, 255)):
-    """A picture of coloured rectangles on grey, and its map of 32 × 32, as warm as ``heat`` on each of them."""
+    """A picture of colored rectangles on gray, and its map of 32 × 32, as warm as ``heat`` on each of them."""
     width, height = size
-    picture, level = np.full((height, width, 3), GREY, np.uint8), np.zeros((height, width), np.uint8)
-    for (x1, y1, x2, y2), colour, warm in zip(boxes, COLOURS, heat, strict=False):
-        picture[y1:y2, x1:x2], level[y1:y2, x1:x2] = colour, warm
+    picture, level = np.full((height, width, 3), GRAY, np.uint8), np.zeros((height, width), np.uint8)
+    for (x1, y1, x2, y2), color, warm in zip(boxes, COLORS, heat, strict=False):
+        picture[y1:y2, x1:x2], level[y1:y2, x1:x2] = color, warm
     return picture, cv2.resize(level, (32, 32), interpolation=cv2.INTER_AREA)
 
 
@@ -85,7 +85,7 @@ def test_every_object_of_every_frame_is_found_once(tensors):
             assert (mask & filled).sum() > 0.85 * (mask | filled).sum()
 
 
-def test_a_frame_does_not_depend_on_its_neighbours():
+def test_a_frame_does_not_depend_on_its_neighbors():
     images, levels = zip(*(SCENES * 3), strict=True)  # more than a batch
     together = find_objects(FloodSegmenter(), images, np.stack(levels))
     for image, level, expected in zip(images, levels, together, strict=True):
@@ -121,7 +121,7 @@ def test_the_heat_inside_a_mask_and_around_it_within_the_frame(corner):
 
 
 def test_the_class_decides_among_what_the_map_shows():
-    """Shown are the masks at the picture's own resolution or below, with the share of the class in their colour."""
+    """Shown are the masks at the picture's own resolution or below, with the share of the class in their color."""
     picture, level = SCENES[0]
 
     def green(image, masks):

@@ -36,8 +36,8 @@ BODY = """
   weights = Constant <value_floats=[0.01,0.02]> ()
   column = Unsqueeze (labels, last)
   weighted = Mul (point_coords, weights)
-  labelled = Mul (weighted, column)
-  sums = ReduceSum <keepdims=1> (labelled, both)
+  labeled = Mul (weighted, column)
+  sums = ReduceSum <keepdims=1> (labeled, both)
   lifted = Unsqueeze (sums, last)
   count = Constant <value = float[1,COUNT,1,1] {NUMBERS}> ()
   feature = ReduceMean <axes=[1], keepdims=1> (EMBEDDING)
@@ -94,10 +94,10 @@ PROMPTS = Prompts(
 IMAGES = np.random.default_rng(1).integers(0, 256, (2, 64, 64, 3), np.uint8)
 
 
-def expected(masks, *, normalised):
+def expected(masks, *, normalized):
     """Logits (2, 3, 3, 4, 4) and qualities of the masks with these numbers."""
     values = IMAGES.astype(np.float64)
-    if normalised:
+    if normalized:
         values = (values - (123.675, 116.28, 103.53)) / (58.395, 57.12, 57.375)
     features = values.reshape(2, 4, 16, 4, 16, 3).mean((2, 4, 5))
     labels = PROMPTS.labels.astype(np.float64)
@@ -108,7 +108,7 @@ def expected(masks, *, normalised):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "decoder", "masks", "normalised", "name"),
+    ("encoder", "decoder", "masks", "normalized", "name"),
     [
         (SAM_ENCODER, SAM_DECODER, (1, 2, 3), True, "SAM"),
         (RAW_ENCODER, SAM_DECODER, (1, 2, 3), False, "SAM"),
@@ -116,14 +116,14 @@ def expected(masks, *, normalised):
     ],
     ids=["sam", "image in 0–255", "sam 2"],
 )
-def test_masks_for_all_prompts(write, encoder, decoder, masks, normalised, name):
+def test_masks_for_all_prompts(write, encoder, decoder, masks, normalized, name):
     first, second = write("encoder.onnx", encoder), write("decoder.onnx", decoder)
     segmenter = load_segmenter(f"{second},{first}")
     assert segmenter.name == name
-    assert segmenter.side == (64 if normalised else 1024)
+    assert segmenter.side == (64 if normalized else 1024)
     segmenter.side = 64
     found = segmenter.masks(segmenter.embed(IMAGES), PROMPTS)
-    logits, quality = expected(masks, normalised=normalised)
+    logits, quality = expected(masks, normalized=normalized)
     np.testing.assert_allclose(found.logits, logits, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(found.quality, quality, rtol=1e-6)
 

@@ -1,4 +1,4 @@
-"""Films on a server in this process, and Chromium."""
+"""Videos on a server in this process, and Chromium."""
 
 import itertools
 from pathlib import Path
@@ -17,8 +17,8 @@ def stored_run():
 
 @pytest.fixture
 def served(tmp_path, make_video):
-    """One film of 40 frames with a cut, ready."""
-    with serving(tmp_path / "page", [two_shots(make_video, tmp_path / "film.mp4")]) as server:
+    """One video of 40 frames with a cut, ready."""
+    with serving(tmp_path / "page", [two_shots(make_video, tmp_path / "video.mp4")]) as server:
         yield server
 
 
@@ -55,7 +55,7 @@ def page(browser):
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory):
-    """A server over a real socket that the tests of a module share; each adds films of its own."""
+    """A server over a real socket that the tests of a module share; each adds videos of its own."""
     with serving(tmp_path_factory.mktemp("shelf") / "page") as server, listening(server) as address:
         server.address = address
         server.numbers = itertools.count()
@@ -64,12 +64,12 @@ def shelf(tmp_path_factory):
 
 @pytest.fixture
 def one(shelf, page, make_video, tmp_path):
-    """The page and one film that no other test has changed: 40 frames with a cut."""
-    path = two_shots(make_video, tmp_path / "film.mp4")
-    with path.open("ab") as file:  # an empty box of mp4, so that each test has a film of another content
+    """The page and one video that no other test has changed: 40 frames with a cut."""
+    path = two_shots(make_video, tmp_path / "video.mp4")
+    with path.open("ab") as file:  # an empty box of mp4, so that each test has a video of another content
         file.write(b"\0\0\0\x10free" + next(shelf.numbers).to_bytes(8))
-    film = shelf.library.add(path)
+    video = shelf.library.add(path)
     shelf.wait()
-    yield ServedPage(page, shelf, shelf.address, film.id)
-    for known in shelf.library.films():
+    yield ServedPage(page, shelf, shelf.address, video.id)
+    for known in shelf.library.videos():
         shelf.library.remove(known)

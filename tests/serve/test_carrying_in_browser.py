@@ -13,9 +13,9 @@ from served_page import served_page
 
 WIDTH, HEIGHT, COUNT, CUT = 128, 96, 60, 30
 LOST = slice(12, 15)
-CENTRES = np.stack([60 + 34 * np.sin(np.arange(COUNT) / 5), 48 + 20 * np.cos(np.arange(COUNT) / 4)], axis=1)
+CENTERS = np.stack([60 + 34 * np.sin(np.arange(COUNT) / 5), 48 + 20 * np.cos(np.arange(COUNT) / 4)], axis=1)
 HALF = np.array([10, 14])
-TRUE = np.concatenate([CENTRES - HALF, CENTRES + HALF], axis=1)
+TRUE = np.concatenate([CENTERS - HALF, CENTERS + HALF], axis=1)
 """(60, 4) the object swings: no straight line between two frames says where it is."""
 
 
@@ -37,9 +37,9 @@ class Displaced(MovingBox):
 @pytest.fixture
 def swinging(page, make_video, tmp_path):
     """The page and a video of two shots, whose object the model sees beside its place."""
-    film = two_shots(make_video, tmp_path / "film.mp4", (HEIGHT, WIDTH), (CUT, COUNT - CUT))
-    with served_page(page, tmp_path / "page", [film], model=Displaced) as opened:
-        assert np.flatnonzero(opened.library.film(opened.film).index.cuts).tolist() == [CUT]
+    video = two_shots(make_video, tmp_path / "video.mp4", (HEIGHT, WIDTH), (CUT, COUNT - CUT))
+    with served_page(page, tmp_path / "page", [video], model=Displaced) as opened:
+        assert np.flatnonzero(opened.library.video(opened.video).index.cuts).tolist() == [CUT]
         opened.open()
         yield opened
 
@@ -73,7 +73,7 @@ def test_a_box_that_is_carried_on_stays_in_the_frame(swinging):
     draw(swinging, 4, box)
     swinging.press("Shift+P")
     drawn = swinging.objects()[1].box[4]
-    shift = CENTRES[15:CUT] - CENTRES[4]
+    shift = CENTERS[15:CUT] - CENTERS[4]
     size = drawn[2:] - drawn[:2]
     corner = np.clip(drawn[:2] + shift, 0, (WIDTH, HEIGHT) - size)
     assert (corner != drawn[:2] + shift).any()

@@ -17,7 +17,7 @@ HANG = 60
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); "
 
 
-def answer(port, token, path="/api/films"):
+def answer(port, token, path="/api/videos"):
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
     client.request("GET", path, headers={"cookie": f"colocam-{port}={token}"})
     status = client.getresponse().status
@@ -50,11 +50,11 @@ def many_files():
 
 @pytest.mark.usefixtures("many_files")
 def test_a_thousand_half_open_requests_keep_nobody_out(make_video, tmp_path):
-    film = make_video(tmp_path / "film.mp4", 5)
+    video = make_video(tmp_path / "video.mp4", 5)
     log = tmp_path / "log"
     with (
         log.open("wb") as errors,
-        running(film, "-o", tmp_path / "page", before=FEW_FILES, stderr=errors) as child,
+        running(video, "-o", tmp_path / "page", before=FEW_FILES, stderr=errors) as child,
         ExitStack() as held,
     ):
         address = urlsplit(child.address)
@@ -80,8 +80,8 @@ def limited(monkeypatch, folder, **limits):
 
 
 def upload(port, token):
-    """A film of ten bytes, of which five are sent."""
-    head = f"POST /api/films HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 10\r\nX-Colocam-Token: {token}\r\n"
+    """A video of ten bytes, of which five are sent."""
+    head = f"POST /api/videos HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 10\r\nX-Colocam-Token: {token}\r\n"
     return opened(port, f"{head}Cookie: colocam-{port}={token}\r\nConnection: close\r\n\r\n12345".encode())
 
 

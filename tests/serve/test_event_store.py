@@ -29,47 +29,70 @@ def store(tmp_path):
 
 
 def test_a_change_name_belongs_to_one_video(store):
-    store.append("film", "client-1", 0, edit(3))
+    store.append("video", "client-1", 0, edit(3))
     with pytest.raises(ColocamError, match=r"client-1 .* another video"):
-        store.append("other film", "client-1", 0, edit(3))
-    assert store.history("other film")[0] == 0
-    assert store.append("other film", "client-2", 0, edit(3)).version == 1
+        store.append("other video", "client-1", 0, edit(3))
+    assert store.history("other video")[0] == 0
+    assert store.append("other video", "client-2", 0, edit(3)).version == 1
+
+
+def test_a_folder_of_version_0_2_0_keeps_its_videos_and_corrections(tmp_path):
+    """Its tables, a column and the folder of results have the old word for a video."""
+    with open_workspace(tmp_path / "page") as workspace:
+        store = EventStore(workspace.database)
+        store.append("abc", "client-1", 0, edit(3))
+        store.close()
+        with sqlite3.connect(workspace.database) as database:
+            database.execute("INSERT INTO videos VALUES ('abc', 'cat/01', '/videos/01.mp4', 'cat')")
+            database.executescript(
+                "ALTER TABLE videos RENAME TO films; ALTER TABLE events RENAME COLUMN video TO film;"
+            )
+        database.close()
+        workspace.video("abc", "csv").write_text("frame\n", encoding="utf-8")
+    (tmp_path / "page" / "videos").rename(tmp_path / "page" / "films")
+    with open_workspace(tmp_path / "page") as workspace:
+        assert workspace.video("abc", "csv").read_text(encoding="utf-8") == "frame\n"
+        store = EventStore(workspace.database)
+        assert [(video.id, video.name, video.tag) for video in store.videos()] == [("abc", "cat/01", "cat")]
+        assert store.history("abc")[0] == 1
+        assert store.append("abc", "client-2", 1, edit(4)).version == 2
+        store.close()
 
 
 def test_a_full_disk_loses_nothing_and_is_said(store, tmp_path):
-    store.append("film", "client-1", 0, edit(3))
+    store.append("video", "client-1", 0, edit(3))
     pages = store._database.execute("PRAGMA page_count").fetchone()[0]
     store._database.execute(f"PRAGMA max_page_count={pages}")  # SQLite then fails as on a full disk
     long = Change(kind="edit", actions=[Action(kind="none", start=at, stop=at + 1) for at in range(1000)])
     with pytest.raises(RefusalError, match=r"corrections\.sqlite: the disk is full: free some space"):
-        store.append("film", "client-2", 1, long)
-    assert store.history("film") == (1, History([edit(3)], []))
+        store.append("video", "client-2", 1, long)
+    assert store.history("video") == (1, History([edit(3)], []))
     store._database.execute("PRAGMA max_page_count=1000000")
-    assert store.append("film", "client-2", 1, long).version == 2
+    assert store.append("video", "client-2", 1, long).version == 2
     with sqlite3.connect(tmp_path / "corrections.sqlite") as other:
         assert other.execute("SELECT COUNT(*) FROM events").fetchone() == (2,)
 
 
 def test_a_stored_change_that_cannot_be_read_leaves_the_others(store, tmp_path, capsys):
-    store.append("film", "client-1", 0, edit(3))
+    store.append("video", "client-1", 0, edit(3))
     with sqlite3.connect(tmp_path / "corrections.sqlite") as other:
-        other.execute("INSERT INTO events VALUES ('film', 2, 'client-2', '2026-01-01', '{\"kind\": \"newer\"}')")
-    assert store.append("film", "client-3", 2, edit(5)).version == 3
-    version, history = store.history("film")
+        other.execute("INSERT INTO events VALUES ('video', 2, 'client-2', '2026-01-01', '{\"kind\": \"newer\"}')")
+    assert store.append("video", "client-3", 2, edit(5)).version == 3
+    version, history = store.history("video")
     assert version == 3
     assert [action.start for action in history.actions] == [3, 5]
     said = capsys.readouterr().err
     assert said.count("warning") == 1
-    assert "change 2 of video film cannot be read" in " ".join(said.split())
-    store.append("film", "client-4", 3, Change(kind="undo"))
-    store.append("film", "client-5", 4, Change(kind="undo"))  # of the one that cannot be read
-    assert [action.start for action in store.history("film")[1].actions] == [3]
+    assert "change 2 of video video cannot be read" in " ".join(said.split())
+    store.append("video", "client-4", 3, Change(kind="undo"))
+    store.append("video", "client-5", 4, Change(kind="undo"))  # of the one that cannot be read
+    assert [action.start for action in store.history("video")[1].actions] == [3]
 
 
 def test_events_cannot_be_changed_or_deleted(store, tmp_path):
-    store.append("film", "client-1", 0, edit(3))
+    store.append("video", "client-1", 0, edit(3))
     with sqlite3.connect(tmp_path / "corrections.sqlite") as other:
-        for statement in ("DELETE FROM events", "UPDATE events SET film = 'x'"):
+        for statement in ("DELETE FROM events", "UPDATE events SET video = 'x'"):
             with pytest.raises(sqlite3.IntegrityError, match="kept"):
                 other.execute(statement)
 
@@ -97,7 +120,7 @@ from colocam.serve.marks import Action, Change
 store = EventStore(Path(sys.argv[1]))
 for number in range(100000):
     change = Change(kind="edit", actions=[Action(kind="none", start=number, stop=number + 1)])
-    store.append("film", f"client-{number}", number, change)
+    store.append("video", f"client-{number}", number, change)
     print(number, flush=True)
 """
 
@@ -109,7 +132,7 @@ def test_what_was_said_to_be_saved_survives_a_kill(tmp_path):
         os.kill(child.pid, signal.SIGKILL)
         said += [int(line) for line in child.stdout.read().splitlines()]
     store = EventStore(database)
-    stored = [event.change.actions[0].start for event in store.events("film")]
+    stored = [event.change.actions[0].start for event in store.events("video")]
     store.close()
     assert stored[: len(said)] == said
     assert len(stored) <= len(said) + 1
@@ -167,7 +190,7 @@ def test_a_damaged_database_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "table", ["films (title TEXT)", "events (film TEXT, at REAL)", "contents (digest BLOB)", "music (title TEXT)"]
+    "table", ["videos (title TEXT)", "events (video TEXT, at REAL)", "contents (digest BLOB)", "music (title TEXT)"]
 )
 def test_the_database_of_another_program_is_named_and_left_as_it_is(tmp_path, table):
     path = tmp_path / "corrections.sqlite"

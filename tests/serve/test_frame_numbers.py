@@ -15,13 +15,13 @@ CUT_AWAY = 4
 
 NUMBER_IN = """
 (source) => {
-  const canvas = document.createElement("canvas"), { film } = window.colocam;
-  canvas.width = film.width; canvas.height = film.height;
+  const canvas = document.createElement("canvas"), { video } = window.colocam;
+  canvas.width = video.width; canvas.height = video.height;
   const context = canvas.getContext("2d");
-  context.drawImage(source, 0, 0, film.width, film.height);
+  context.drawImage(source, 0, 0, video.width, video.height);
   let number = 0;
   for (let bit = 0; bit < 4; bit++) {
-    const [red] = context.getImageData((bit + 0.5) * film.width / 4, film.height - 16, 1, 1).data;
+    const [red] = context.getImageData((bit + 0.5) * video.width / 4, video.height - 16, 1, 1).data;
     number += (red > 128 ? 1 : 0) << bit;
   }
   return number;
@@ -30,7 +30,7 @@ NUMBER_IN = """
 
 
 def numbered_frame(number, width=BITS * BLOCK, height=64):
-    """Grey, with the number as black or white blocks along the lower edge."""
+    """Gray, with the number as black or white blocks along the lower edge."""
     image = np.full((height, width, 3), 90, np.uint8)
     for bit in range(BITS):
         image[-BLOCK:, bit * BLOCK : (bit + 1) * BLOCK] = 255 * (number >> bit & 1)
@@ -44,8 +44,8 @@ def number_in(image):
 
 
 @pytest.fixture
-def films(tmp_path, make_video):
-    """Films of many kinds whose frames carry their number."""
+def videos(tmp_path, make_video):
+    """Videos of many kinds whose frames carry their number."""
     frames = [numbered_frame(number) for number in range(FRAMES)]
     even, uneven = np.arange(FRAMES) / 25, np.cumsum(np.random.default_rng(1).choice([0.02, 0.04, 0.1], FRAMES))
     sideways = [np.ascontiguousarray(np.rot90(image, -1)) for image in frames]
@@ -70,36 +70,36 @@ def films(tmp_path, make_video):
     return made
 
 
-def test_the_number_in_the_frame_is_the_number_on_the_page(page, films, shelf):
-    for path in films:
+def test_the_number_in_the_frame_is_the_number_on_the_page(page, videos, shelf):
+    for path in videos:
         shelf.library.add(path)
     shelf.wait()
     opened = ServedPage(page, shelf, shelf.address)
-    for film in shelf.library.films():
-        assert film.problem == ""
-        # The number drawn into each frame, as FFmpeg decodes the film.
-        frames = list(decode(film.path))
+    for video in shelf.library.videos():
+        assert video.problem == ""
+        # The number drawn into each frame, as FFmpeg decodes the video.
+        frames = list(decode(video.path))
         drawn = [number_in(frame.image) for frame in frames]
-        assert (frames[0].pts > 1) == ("late" in film.name), film.name
-        assert drawn == list(range(CUT_AWAY if "edit" in film.name else 0, FRAMES)), film.name
-        assert len(film.index.proxy) == len(drawn), film.name
-        opened.open(film.id)
+        assert (frames[0].pts > 1) == ("late" in video.name), video.name
+        assert drawn == list(range(CUT_AWAY if "edit" in video.name else 0, FRAMES)), video.name
+        assert len(video.index.proxy) == len(drawn), video.name
+        opened.open(video.id)
         opened.until("window.colocam.parts.video.readyState >= 2")
         page.evaluate(f"() => {{ window.numberIn = {NUMBER_IN}; }}")
         # Paused: the exact frame, forward, backward and far away.
         for number in (1, len(drawn) - 1, 5, 4):
             opened.go(number)
             opened.until("!document.querySelector('.still').hidden")
-            assert page.evaluate("numberIn(document.querySelector('.still'))") == drawn[number], film.name
+            assert page.evaluate("numberIn(document.querySelector('.still'))") == drawn[number], video.name
         # The proxy alone, after a seek.
         page.evaluate("() => { window.colocam.player.load = () => new Promise(() => {}); }")
         for number in (7, 2):
             page.evaluate("() => window.colocam.player.bitmaps.clear()")
             opened.go(number)
-            assert page.evaluate("numberIn(document.querySelector('video'))") == drawn[number], film.name
+            assert page.evaluate("numberIn(document.querySelector('video'))") == drawn[number], video.name
         # Playing: each frame that the browser presents.
         opened.go(0)
         told = "Number(document.querySelector('.number').dataset.frame)"
         pairs = [pair for _, pair in opened.play(f"() => [{told}, numberIn(window.colocam.parts.still)]")]
-        assert len(pairs) >= 2, film.name
-        assert all(drawn[told] == read for told, read in pairs), (film.name, pairs)
+        assert len(pairs) >= 2, video.name
+        assert all(drawn[told] == read for told, read in pairs), (video.name, pairs)

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from served_library import HOST, serving
 
-READS = ["/", "/page/main.js", "/api/films", "/api/openapi.json", "/api/formats", "/nothing"]
+READS = ["/", "/page/main.js", "/api/videos", "/api/openapi.json", "/api/formats", "/nothing"]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def test_another_host_is_refused_on_every_route(server, path, host):
     assert server.client.get(path, headers={"host": host}).status_code == 421
 
 
-@pytest.mark.parametrize("path", ["/page/main.js", "/api/films", "/api/openapi.json"])
+@pytest.mark.parametrize("path", ["/page/main.js", "/api/videos", "/api/openapi.json"])
 @pytest.mark.parametrize(
     "headers",
     [{"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}, {"origin": "null"}]
@@ -35,7 +35,7 @@ def test_a_foreign_page_reads_nothing(server, path, headers):
 def test_the_page_may_be_opened_from_a_link(server):
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert server.client.get("/", headers=headers).status_code == 200
-    assert server.client.get("/api/films", headers=headers).status_code == 403
+    assert server.client.get("/api/videos", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_page_may_be_opened_from_a_link(server):
 def test_writing_needs_the_token_and_our_origin(server, headers):
     encoded = {name: value.encode("latin-1") for name, value in headers.items()}
     assert server.client.post("/api/exports", json={"to": "csv"}, headers=encoded).status_code == 403
-    assert server.client.delete(f"/api/films/{24 * '0'}", headers=encoded).status_code == 403
+    assert server.client.delete(f"/api/videos/{24 * '0'}", headers=encoded).status_code == 403
 
 
 def test_writing_with_the_token_is_answered(server):
@@ -63,11 +63,11 @@ def test_writing_with_the_token_is_answered(server):
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE"])
 def test_other_methods_are_refused(server, method):
-    assert server.client.request(method, "/api/films").status_code == 405
+    assert server.client.request(method, "/api/videos").status_code == 405
 
 
 def test_no_answer_may_run_foreign_or_inline_scripts(server):
-    for path in (*READS, "/api/films/x"):
+    for path in (*READS, "/api/videos/x"):
         headers = server.client.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -88,7 +88,7 @@ def test_everything_needs_the_token_also_on_this_machine(server):
     assert opened.status_code == 303
     assert "HttpOnly" in opened.headers["set-cookie"]
     assert "SameSite=lax" in opened.headers["set-cookie"]
-    assert client.get("/api/films").status_code == 200
+    assert client.get("/api/videos").status_code == 200
     assert client.post("/api/exports", json={"to": "csv"}).status_code == 403
 
 

@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change
-from served_library import LeavesAndReturns, grey_film
+from served_library import LeavesAndReturns, gray_video
 from served_page import ServedPage, listening, served_page
 
 
@@ -30,7 +30,7 @@ def test_correct_undo_redo_and_reload(one):
     one.press("y")
     assert one.box() is None
     one.until_saved()
-    assert one.store.history(one.film)[0] == 6
+    assert one.store.history(one.video)[0] == 6
     one.press("z")
     one.press_together("Alt+Shift+ArrowDown", "Ctrl+ArrowLeft", "Ctrl+ArrowUp")  # all four sides
     assert one.box() == [15, 6, 37, 41]
@@ -52,8 +52,8 @@ def test_frames_between_marked_ones_follow_as_the_server_says(one):
 
 
 def test_the_page_asks_whether_the_object_was_there_all_the_time(page, make_video, tmp_path):
-    film = grey_film(make_video, tmp_path / "film.mp4", range(60, 92))
-    with served_page(page, tmp_path / "page", [film], model=LeavesAndReturns) as opened:
+    video = gray_video(make_video, tmp_path / "video.mp4", range(60, 92))
+    with served_page(page, tmp_path / "page", [video], model=LeavesAndReturns) as opened:
         opened.open()
         for number in (28, 7):
             opened.go(number, "Shift+ArrowDown")
@@ -94,7 +94,7 @@ def test_changes_wait_while_the_server_is_away(page, served):
     opened.until("document.querySelector('.library')")
     page.go_back()
     opened.until("document.querySelector('.empty')?.textContent.includes('opens when the server is back')")
-    assert served.store.history(served.film)[0] == 0
+    assert served.store.history(served.video)[0] == 0
     with listening(served, int(address.rpartition(":")[2])):
         opened.until("document.querySelector('.frame-facts .kind')?.textContent === 'no object'")
         opened.until_saved()
@@ -128,7 +128,7 @@ def test_enter_finishes_the_frames_to_check(one):
         one.until(f"window.colocam.queue.length === {left - number - 1}")
     one.until("document.querySelector('.message')?.textContent.includes('No frame is left to check')")
     one.until_saved()
-    said = [event.change.actions[0] for event in one.store.events(one.film)]
+    said = [event.change.actions[0] for event in one.store.events(one.video)]
     assert [action.start for action in said] == frames
     assert [action.kind for action in said] == ["accepted", "box"] + ["accepted"] * (left - 2)
     one.press("l")  # what is said of a video goes with it
@@ -155,19 +155,19 @@ def test_each_number_has_one_name_and_one_meaning(one):
     assert "0.90" not in one.page.locator(".frame-facts").inner_text()
 
 
-def test_a_video_that_is_not_localised_says_so_and_cards_show_their_box(one):
+def test_a_video_that_is_not_localized_says_so_and_cards_show_their_box(one):
     one.page.goto(one.address)
-    one.until("document.querySelector('.film svg rect')")
-    rectangle = one.page.locator(".film svg rect")
-    position = int(one.library.film(one.film).index.thumbnail[0])
+    one.until("document.querySelector('.video svg rect')")
+    rectangle = one.page.locator(".video svg rect")
+    position = int(one.library.video(one.video).index.thumbnail[0])
     assert float(rectangle.get_attribute("x")) == 5 + position
-    film = one.library.film(one.film)
-    kept, film.results, film.found, film.state = film.results, None, {}, "localising"
-    one.page.goto(f"{one.address}/#film={one.film}")
-    one.until("document.querySelector('.frame-facts .kind')?.textContent === 'not localised yet'")
-    assert "once the video is localised" in one.page.locator(".queue-head").inner_text()
+    video = one.library.video(one.video)
+    kept, video.results, video.found, video.state = video.results, None, {}, "localizing"
+    one.page.goto(f"{one.address}/#video={one.video}")
+    one.until("document.querySelector('.frame-facts .kind')?.textContent === 'not localized yet'")
+    assert "once the video is localized" in one.page.locator(".queue-head").inner_text()
     assert "–" in one.page.locator(".number-fact").first.inner_text()
-    film.results, film.found, film.state = kept, {one.library.active.key: kept}, "ready"
+    video.results, video.found, video.state = kept, {one.library.active.key: kept}, "ready"
     one.until_box(5, 6, 25, 30)
 
 
@@ -178,21 +178,21 @@ def test_the_library_is_filtered_by_words_and_by_what_is_left_to_do(one, make_vi
     whole = Change(kind="edit", actions=[Action(kind="accepted", start=0, stop=13)])
     one.store.append(other.id, f"a-{other.id}", 0, whole)
     one.page.goto(one.address)
-    one.until("document.querySelectorAll('.film.ready').length === 2")
+    one.until("document.querySelectorAll('.video.ready').length === 2")
 
     def names():
-        return one.page.locator(".film .name").all_inner_texts()
+        return one.page.locator(".video .name").all_inner_texts()
 
-    for words, found in (("ZEB", ["zebra"]), ("cat", ["film", "zebra"]), ("horse", [])):
+    for words, found in (("ZEB", ["zebra"]), ("cat", ["video", "zebra"]), ("horse", [])):
         one.page.fill("#find", words)
         assert names() == found
     assert "0 of 2 videos" in one.page.locator(".bar").inner_text()
     one.page.fill("#find", "")
     for which, found in (
-        ("to check", ["film"]),
+        ("to check", ["video"]),
         ("all checked", ["zebra"]),
         ("not ready", []),
-        ("all videos", ["film", "zebra"]),
+        ("all videos", ["video", "zebra"]),
     ):
         one.page.select_option("#which", which)
         assert names() == found
@@ -201,7 +201,7 @@ def test_the_library_is_filtered_by_words_and_by_what_is_left_to_do(one, make_vi
 def test_two_pages_that_change_one_frame_are_asked(one):
     one.open()
     theirs = Change(kind="edit", actions=[Action(kind="box", start=0, stop=1, box=[1, 2, 11, 12])])
-    one.store.append(one.film, f"a-{one.film}", 0, theirs)
+    one.store.append(one.video, f"a-{one.video}", 0, theirs)
     one.press("n")
     assert "box in frame 0 (1, 2, 11, 12)" in one.dialog()
     assert "no object in frame 0" in one.dialog()
@@ -212,7 +212,7 @@ def test_two_pages_that_change_one_frame_are_asked(one):
     # Another frame does not contradict, nor does another object.
     drawn = Action(kind="box", start=0, stop=1, track=2, box=[1, 2, 11, 12])
     other = Change(kind="edit", actions=[Action(kind="none", start=9, stop=10), drawn])
-    one.store.append(one.film, f"b-{one.film}", 1, other)
+    one.store.append(one.video, f"b-{one.video}", 1, other)
     one.press("n")
     one.until("window.colocam.objects.all.size === 2")
     assert list(one.objects()) == [1, 2]
@@ -220,14 +220,14 @@ def test_two_pages_that_change_one_frame_are_asked(one):
     assert one.page.locator("dialog").count() == 0
 
 
-def test_add_a_film_export_it_and_take_labels_back(one, make_video, tmp_path):
+def test_add_a_video_export_it_and_take_labels_back(one, make_video, tmp_path):
     one.page.goto(one.address)
-    one.page.wait_for_selector(".film.ready")
-    film = make_video(tmp_path / "more" / "<img src=x onerror=alert(1)>.mp4", 12)
-    one.page.set_input_files("#add-film", film)
-    one.until("document.querySelectorAll('.film.ready').length === 2")
-    assert one.page.locator(".film .name").filter(has_text="<img").count() == 1
-    one.page.locator(".film", has_text="<img").locator("a").click()
+    one.page.wait_for_selector(".video.ready")
+    video = make_video(tmp_path / "more" / "<img src=x onerror=alert(1)>.mp4", 12)
+    one.page.set_input_files("#add-video", video)
+    one.until("document.querySelectorAll('.video.ready').length === 2")
+    assert one.page.locator(".video .name").filter(has_text="<img").count() == 1
+    one.page.locator(".video", has_text="<img").locator("a").click()
     one.page.wait_for_selector(".number[data-frame]")
     one.until("document.querySelector('.frame-facts').dataset.box")
     one.press("Shift+N")
@@ -312,7 +312,7 @@ KEYS = [
 
 def test_every_key_in_the_list_works_and_every_control_has_a_name(one):
     one.open()
-    one.page.evaluate("window.colocam.setRate(0.1)")  # so that the film does not end before it is stopped
+    one.page.evaluate("window.colocam.setRate(0.1)")  # so that the video does not end before it is stopped
     for key, effect in KEYS:
         one.press(key)
         one.until(effect)
@@ -332,7 +332,7 @@ def test_every_key_in_the_list_works_and_every_control_has_a_name(one):
     one.page.evaluate("document.getElementById('messages').replaceChildren()")  # they would vanish one by one
     assert_all_reached_by_tab(one.page)
     one.press("l")
-    one.page.wait_for_selector(".film.ready")
+    one.page.wait_for_selector(".video.ready")
     assert_all_reached_by_tab(one.page)
 
 
@@ -356,7 +356,7 @@ def test_what_is_marked_leaves_the_queue_unless_it_is_shown(one):
     assert one.box() is None
 
 
-def test_keys_mean_the_film_after_the_mouse(one):
+def test_keys_mean_the_video_after_the_mouse(one):
     one.open()
     area = one.page.locator(".timeline").bounding_box()
     one.page.mouse.click(area["x"] + area["width"] * 10.5 / 40, area["y"] + 40)
@@ -373,7 +373,7 @@ def test_keys_mean_the_film_after_the_mouse(one):
     one.until("!document.querySelector('dialog')")
     one.press("Space")
     one.until("!window.colocam.player.playing")
-    # The slider tells where the film has stopped.
+    # The slider tells where the video has stopped.
     one.until(f"document.querySelector('.timeline').ariaValueText.startsWith(`frame ${{{NUMBER}}},`)")
 
 

@@ -22,8 +22,8 @@ def own_port():
 
 
 def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, make_video, tmp_path):
-    make_video(tmp_path / "films" / "kite" / "film.mp4", 12)
-    arguments = (tmp_path / "films", "-o", tmp_path / "page")
+    make_video(tmp_path / "videos" / "kite" / "video.mp4", 12)
+    arguments = (tmp_path / "videos", "-o", tmp_path / "page")
     said, sent = [], []
     page.on("request", lambda one: sent.append(one.post_data_json["client"]) if one.method == "POST" else None)
     page.on(
@@ -32,7 +32,7 @@ def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, ma
     )
     with running(*arguments, "--port", own_port()) as server:
         page.goto(server.address)
-        page.locator(".film a").click()
+        page.locator(".video a").click()
         page.wait_for_selector(".number[data-frame]")
         for number in range(9):
             page.keyboard.press("n")
@@ -50,8 +50,8 @@ def test_nothing_that_was_said_to_be_saved_is_lost_and_the_rest_is_sent(page, ma
         assert page.evaluate("window.colocam.saving.waiting.length") == 0
         assert page.url.startswith(server.address.partition("?")[0])
     store = EventStore(tmp_path / "page" / "corrections.sqlite")
-    assert [known.name for known in store.films()] == ["kite/film"]  # as localize names its results
-    stored = [event.client for known in store.films() for event in store.events(known.id)]
+    assert [known.name for known in store.videos()] == ["kite/video"]  # as localize names its results
+    stored = [event.client for known in store.videos() for event in store.events(known.id)]
     store.close()
     assert len(stored) == len(set(stored)) == 9
     assert set(before) <= set(stored)

@@ -13,7 +13,7 @@ from colocam.serve import lessons as module
 from colocam.serve.lessons import Lessons
 from served_library import LESSON, eventually
 
-SAID = [Correction("film", 3, 0.12, "none", "cat", (), origin="page")]
+SAID = [Correction("video", 3, 0.12, "none", "cat", (), origin="page")]
 
 
 def lessons_of(run, folder, made=lambda *_: None, quick=str):
@@ -39,7 +39,7 @@ def test_a_lesson_gets_the_corrections_and_a_new_folder(tmp_path, command):
     for number in (1, 2):
         lessons.start(SAID)
         status = wait(lessons)
-        assert (status["state"], status["lines"], status["held_out"]) == ("done", ["learnt"], 7)
+        assert (status["state"], status["lines"], status["held_out"]) == ("done", ["learned"], 7)
         assert [stage["iou"] for stage in status["stages"]] == [0.5, 0.75]
         assert read_corrections(tmp_path / "lessons" / str(number) / "corrections.csv") == SAID
         new = tmp_path / "lessons" / str(number) / "run"

@@ -45,10 +45,10 @@ def test_a_second_object_reaches_table_corrections_and_every_format(served):
         for at in range(3, 8)
         for track, kind, key in (("1", "accepted", "0"), ("2", "class", "1" if at in {3, 7} else "0"))
     ]
-    (card,) = served.client.get("/api/films").json()["films"]
+    (card,) = served.client.get("/api/videos").json()["videos"]
     assert (card["checked"], card["interpolated"]) == (0, 0)
     served.edit({"kind": "accepted", **span(3, 8)})
-    (card,) = served.client.get("/api/films").json()["films"]
+    (card,) = served.client.get("/api/videos").json()["videos"]
     assert (card["checked"], card["interpolated"]) == (2 / 40, 3 / 40)
 
 
@@ -103,18 +103,18 @@ def test_labels_of_several_objects_come_back_to_their_objects(served, to):
 
 
 def test_objects_that_the_model_finds_are_offered_until_somebody_takes_them(served):
-    assert served.client.get(f"/api/films/{served.film}").json()["results"]["others"] == []
-    key = served.client.get(f"/api/films/{served.film}").json()["results_key"]
+    assert served.client.get(f"/api/videos/{served.video}").json()["results"]["others"] == []
+    key = served.client.get(f"/api/videos/{served.video}").json()["results_key"]
     answer = served.client.post("/api/settings", json={"presence": None, "threshold": None, "instances": True})
     assert answer.status_code == 200
     served.wait()
-    detail = served.client.get(f"/api/films/{served.film}").json()
+    detail = served.client.get(f"/api/videos/{served.video}").json()
     assert detail["results_key"] != key
     offered = [2, 32, 22, 46]
     assert detail["results"]["box"][5] == [10, 6, 30, 30]  # the one that is longest in the shot
     assert detail["results"]["others"] == [{"tag": "cat", "at": 4, "boxes": [offered] * 8}]
     assert boxes(served.rows())["1"] == dict.fromkeys(range(4, 12), offered)
-    assert served.client.get(f"/api/films/{served.film}/maps?start=0&count=40").status_code == 200
+    assert served.client.get(f"/api/videos/{served.video}/maps?start=0&count=40").status_code == 200
     # Taken, it has a number; deleted, it does not come back.
     taken = {"kind": "add", **span(4, 12), "track": 2, "tag": "dog", "boxes": [offered] * 8}
     served.edit(taken, {"kind": "box", **span(6, 7), "track": 2, "box": [4, 32, 24, 46]})
@@ -133,9 +133,9 @@ def test_classes_are_added_and_kept(served, tmp_path):
     assert served.client.post("/api/classes", json={"name": "CAT"}).json()["name"] == "cat"
     for name in ("", " \n", "x" * 201, 7):
         assert served.client.post("/api/classes", json={"name": name}).status_code == 422
-    detail = served.client.get(f"/api/films/{served.film}").json()
+    detail = served.client.get(f"/api/videos/{served.video}").json()
     assert detail["classes"] == ["cat", "dog", "red fox"]
-    assert served.client.get("/api/films").json()["tags"] == ["cat", "dog"]
+    assert served.client.get("/api/videos").json()["tags"] == ["cat", "dog"]
     stored = json.loads((tmp_path / "page" / "colocam-serve.json").read_text())
     assert stored["classes"] == ["red fox"]
     served.edit({"kind": "class", **span(0, 25), "tag": "red fox"})

@@ -93,7 +93,7 @@ def test_select_hide_and_accept_what_is_shown(one):
 
 def test_objects_of_the_model_are_taken_by_a_change(one):
     one.page.goto(one.address)
-    one.page.wait_for_selector(".film.ready")
+    one.page.wait_for_selector(".video.ready")
     one.click("Settings…")
     one.page.locator("#setting-instances").check()
     one.click("Apply")
@@ -114,8 +114,8 @@ def test_objects_of_the_model_are_taken_by_a_change(one):
         one.press("z")
         one.until("[...window.colocam.objects.all.keys()].join() === '1,?1'")
         one.page.evaluate(  # one more that only the model knows
-            "window.colocam.film.results.others.push({tag: 'cat', at: 5, boxes: [[40, 30, 60, 46], [41, 30, 61, 46]]}),"
-            "window.colocam.changed()"
+            "window.colocam.video.results.others.push("
+            "{tag: 'cat', at: 5, boxes: [[40, 30, 60, 46], [41, 30, 61, 46]]}), window.colocam.changed()"
         )
         one.press("1", "T")
         one.until_box(41, 30, 61, 46)

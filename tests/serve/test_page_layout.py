@@ -35,12 +35,12 @@ def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
             pale = layout.evaluate("(layout, theme) => layout.pale(theme)", theme)
             found.extend(f"{where}, {theme}: {text}" for text in pale)
 
-    for view in script.views(one.page, one.address, "film"):
+    for view in script.views(one.page, one.address, "video"):
         shown.append(view)
         look(view)
-        for key in "bnai" if view == "film" else "":  # each state has a colour; several objects have a list
+        for key in "bnai" if view == "video" else "":  # each state has a color; several objects have a list
             one.press(key)
             look(f"{view}, {key}")
             one.press("z")
-    assert shown == ["library", "film", "keys", "class", "export", "learn"]
+    assert shown == ["library", "video", "keys", "class", "export", "learn"]
     assert found == []

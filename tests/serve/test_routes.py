@@ -1,4 +1,4 @@
-"""The routes: films, exact frames, ranges of the proxy, uploads, corrections, export and import."""
+"""The routes: videos, exact frames, ranges of the proxy, uploads, corrections, export and import."""
 
 import json
 import re
@@ -9,34 +9,34 @@ import pytest
 
 from colocam.labels import FORMATS, readable
 from colocam.labels.formats import cvat as from_cvat
-from colocam.serve import film_routes
+from colocam.serve import video_routes
 from colocam.serve.correction_routes import ARCHIVES
 from colocam.serve.guard import MOST_JSON
-from served_library import LeavesAndReturns, grey_film, serving
+from served_library import LeavesAndReturns, gray_video, serving
 
 
-def test_a_film_from_start_to_export(served):
-    listed = served.client.get("/api/films").json()
+def test_a_video_from_start_to_export(served):
+    listed = served.client.get("/api/videos").json()
     assert listed["tags"] == ["cat", "dog"]
-    film = listed["films"][0]
-    assert (film["name"], film["state"], film["frames"], film["found"]) == ("film", "ready", 40, "cat")
+    video = listed["videos"][0]
+    assert (video["name"], video["state"], video["frames"], video["found"]) == ("video", "ready", 40, "cat")
     root = str(served.workspace.root.parent)
-    assert root not in served.client.get("/api/films").text
+    assert root not in served.client.get("/api/videos").text
 
-    detail = served.client.get(f"/api/films/{served.film}").json()
+    detail = served.client.get(f"/api/videos/{served.video}").json()
     assert detail["cuts"] == [25]
     assert detail["results"]["box"][3] == [8, 6, 28, 30]
     assert {at % 7 for at, _ in detail["results"]["queue"][:5]} == {3}
-    assert root not in served.client.get(f"/api/films/{served.film}").text
+    assert root not in served.client.get(f"/api/videos/{served.video}").text
 
-    maps = served.client.get(f"/api/films/{served.film}/maps?start=38&count=8").content
+    maps = served.client.get(f"/api/videos/{served.video}/maps?start=38&count=8").content
     assert len(maps) == 2 * 64 * 64
     assert np.frombuffer(maps, np.uint8).reshape(2, 64, 64)[0, 24, 24] == 255
-    assert served.client.get(f"/api/films/{served.film}/thumbnail").content[:2] == b"\xff\xd8"
-    assert served.client.get(f"/api/films/{served.film}/stills/39").content[:2] == b"\xff\xd8"
-    missing = served.client.get(f"/api/films/{served.film}/stills/40")
+    assert served.client.get(f"/api/videos/{served.video}/thumbnail").content[:2] == b"\xff\xd8"
+    assert served.client.get(f"/api/videos/{served.video}/stills/39").content[:2] == b"\xff\xd8"
+    missing = served.client.get(f"/api/videos/{served.video}/stills/40")
     assert missing.status_code == 404
-    assert missing.json()["error"] == "film has no frame 40 that can be decoded"
+    assert missing.json()["error"] == "video has no frame 40 that can be decoded"
 
     assert served.edit(kind="box", start=2, stop=3, box=[1, 2, 11, 12]).json()["version"] == 1
     assert served.edit(kind="none", start=30, stop=40).status_code == 200
@@ -51,8 +51,8 @@ def test_a_film_from_start_to_export(served):
 
 
 def test_nothing_is_interpolated_over_frames_where_the_model_sees_no_object(make_video, tmp_path):
-    film = grey_film(make_video, tmp_path / "film.mp4", range(60, 92))
-    with serving(tmp_path / "page", [film], model=LeavesAndReturns) as server:
+    video = gray_video(make_video, tmp_path / "video.mp4", range(60, 92))
+    with serving(tmp_path / "page", [video], model=LeavesAndReturns) as server:
         server.edit(kind="box", start=28, stop=29, box=[30, 8, 50, 28])
         server.edit(kind="box", start=7, stop=8, box=[10, 8, 30, 28])
 
@@ -62,7 +62,7 @@ def test_nothing_is_interpolated_over_frames_where_the_model_sees_no_object(make
 
         assert [int(row["frame"]) for row in server.rows() if not row["x1"]] == list(range(9, 26))
         assert said() == [(7, "box", "1"), (28, "box", "1")]
-        (card,) = server.client.get("/api/films").json()["films"]
+        (card,) = server.client.get("/api/videos").json()["videos"]
         assert (card["checked"], card["interpolated"]) == (2 / 32, 0)
         assert server.client.get("/api/lessons").json()["corrections"] == 2
         # A person says that it was away: the frames before and after keep their predictions.
@@ -88,7 +88,7 @@ def test_labels_that_were_corrected_elsewhere_come_back_as_one_step(served, monk
     assert changed != text
     answer = served.take("cvat", changed.encode(), name)
     assert answer.status_code == 200, answer.json()
-    history = served.client.get(f"/api/films/{served.film}/history").json()
+    history = served.client.get(f"/api/videos/{served.video}/history").json()
     assert history["version"] == 1
     first = history["done"][0]["actions"][0]
     assert (first["kind"], first["start"], first["box"][1]) == ("box", 0, 9)
@@ -108,11 +108,11 @@ def test_corrections_of_another_page_come_back(served):
     served.post({"kind": "undo"})
     assert served.take("corrections", first, "corrections.csv").json()["changed"] == 7
     assert served.exported("corrections")["corrections.csv"] == first
-    by_name = first.replace(served.film.encode(), b"")
+    by_name = first.replace(served.video.encode(), b"")
     for content, why in (
-        (by_name.replace(b"film,", b"other,"), "no correction of film"),
-        (by_name.replace(b"film.mp4", b"other/film.mp4"), "of another video of this name"),
-        (first.replace(served.film.encode(), 24 * b"0"), "of another video of this name"),
+        (by_name.replace(b"\nvideo,", b"\nother,"), "no correction of video"),
+        (by_name.replace(b"video.mp4", b"other/video.mp4"), "of another video of this name"),
+        (first.replace(served.video.encode(), 24 * b"0"), "of another video of this name"),
         (first.replace(b"dog", b"emu"), "the class 'emu' is unknown: add it on the page"),
     ):
         refused = served.take("corrections", content, "corrections.csv")
@@ -122,12 +122,12 @@ def test_corrections_of_another_page_come_back(served):
 @pytest.fixture
 def namesakes(make_video, tmp_path):
     """kite/test-00 and snail/test-00: files of one name, size and length."""
-    films = []
+    videos = []
     for tag, first in (("kite", 0), ("snail", 4)):
-        path = grey_film(make_video, tmp_path / tag / "test-00.mp4", range(first, 250, 9))
-        films.append((path, f"{tag}/test-00"))
-    with serving(tmp_path / "page", films) as server:
-        server.kite, server.snail = (film.id for film in server.library.films())
+        path = gray_video(make_video, tmp_path / tag / "test-00.mp4", range(first, 250, 9))
+        videos.append((path, f"{tag}/test-00"))
+    with serving(tmp_path / "page", videos) as server:
+        server.kite, server.snail = (video.id for video in server.library.videos())
         yield server
 
 
@@ -138,48 +138,48 @@ def annotated(server, to, **more):
 
 
 def test_videos_of_one_name_keep_their_folders_everywhere(namesakes):
-    listed = namesakes.client.get("/api/films").json()["films"]
-    assert [film["name"] for film in listed] == ["kite/test-00", "snail/test-00"]
+    listed = namesakes.client.get("/api/videos").json()["videos"]
+    assert [video["name"] for video in listed] == ["kite/test-00", "snail/test-00"]
     assert list(namesakes.exported("cvat")) == ["kite_test-00.xml", "snail_test-00.xml"]
     coco = json.loads(namesakes.exported("coco")["annotations/instances_default.json"])
-    assert [video["file_name"] for video in coco["videos"]] == ["kite/test-00.mp4", "snail/test-00.mp4"]
-    assert list(namesakes.exported("cvat", films=[namesakes.snail])) == ["snail_test-00.xml"]
+    assert [listed["file_name"] for listed in coco["videos"]] == ["kite/test-00.mp4", "snail/test-00.mp4"]
+    assert list(namesakes.exported("cvat", videos=[namesakes.snail])) == ["snail_test-00.xml"]
 
 
 def test_every_video_has_a_name_of_its_own_whatever_it_is_called(make_video, tmp_path):
-    def film(name, value):
-        return grey_film(make_video, tmp_path / name, range(value, value + 3))
+    def video(name, value):
+        return gray_video(make_video, tmp_path / name, range(value, value + 3))
 
-    first, second = film("a/x.mp4", 10), film("b/x.mp4", 40)
+    first, second = video("a/x.mp4", 10), video("b/x.mp4", 40)
     with serving(tmp_path / "page", [first, second]) as server:
-        digits = server.library.films()[1].id[:8]
-        others = [film(f"c/x-{digits}.mp4", 70), film("a_b/c.mp4", 100), film("a/b_c.mp4", 130)]
+        digits = server.library.videos()[1].id[:8]
+        others = [video(f"c/x-{digits}.mp4", 70), video("a_b/c.mp4", 100), video("a/b_c.mp4", 130)]
         for path, name in zip(others, (f"x-{digits}", "a_b/c", "a/b_c"), strict=True):
             server.library.add(path, name)
-        upload = film("d/x.mp4", 160).read_bytes()
-        server.client.post("/api/films", content=upload, headers={"x-film-name": "x.mp4"})
-        names = [one.name for one in server.library.films()]
+        upload = video("d/x.mp4", 160).read_bytes()
+        server.client.post("/api/videos", content=upload, headers={"x-video-name": "x.mp4"})
+        names = [one.name for one in server.library.videos()]
         assert names == ["x", "b/x", f"x-{digits}", "a_b/c", f"{tmp_path.name}/a/b_c", "x-2"]
         assert len({name.replace("/", "_").casefold() for name in names}) == len(names)
     with serving(tmp_path / "page") as server:
-        assert [one.name for one in server.library.films()] == names
+        assert [one.name for one in server.library.videos()] == names
 
 
 @pytest.mark.parametrize("to", ["corrections", *readable()])
 def test_labels_are_never_stored_in_another_video_of_the_same_name(namesakes, to):
-    for film in (namesakes.kite, namesakes.snail):
-        namesakes.film = film
+    for video in (namesakes.kite, namesakes.snail):
+        namesakes.video = video
         assert namesakes.edit(kind="box", start=3, stop=4, box=[1, 2, 11, 12]).status_code == 200
-    both, kite = annotated(namesakes, to), annotated(namesakes, to, films=[namesakes.kite])
-    for film in (namesakes.kite, namesakes.snail):
-        namesakes.film = film
+    both, kite = annotated(namesakes, to), annotated(namesakes, to, videos=[namesakes.kite])
+    for video in (namesakes.kite, namesakes.snail):
+        namesakes.video = video
         assert namesakes.post({"kind": "undo"}).status_code == 200
     refused = namesakes.take(to, kite)
     assert refused.status_code == 422, refused.json()
     assert "kite" in refused.json()["error"]
     assert "\n" not in refused.json()["error"]
     assert namesakes.store.history(namesakes.snail)[0] == 2
-    namesakes.film = namesakes.kite
+    namesakes.video = namesakes.kite
     for content in (both, kite):
         taken = namesakes.take(to, content)
         assert taken.status_code == 200, taken.json()
@@ -189,7 +189,7 @@ def test_labels_are_never_stored_in_another_video_of_the_same_name(namesakes, to
 def test_labels_that_name_a_video_of_which_there_are_two_are_refused(namesakes):
     text = namesakes.exported("cvat")["kite_test-00.xml"].decode()
     task = re.sub("kite[/_]test-00", "test-00", text).replace('ytl="6.00"', 'ytl="9.00"')
-    namesakes.film = namesakes.snail
+    namesakes.video = namesakes.snail
     refused = namesakes.take("cvat", task.encode(), "task.xml")
     assert (refused.status_code, "several" in refused.json()["error"]) == (422, True)
     # A file that names no video is of the one that is open.
@@ -200,11 +200,11 @@ def test_labels_that_name_a_video_of_which_there_are_two_are_refused(namesakes):
 def test_corrections_know_their_video_by_its_content(namesakes, make_video, tmp_path):
     namesakes.edit(kind="none", start=1, stop=2)
     said = namesakes.exported("corrections")["corrections.csv"]
-    path = namesakes.library.film(namesakes.kite).path
-    other = grey_film(make_video, tmp_path / "else" / "kite" / "test-00.mp4", [99] * 28)
+    path = namesakes.library.video(namesakes.kite).path
+    other = gray_video(make_video, tmp_path / "else" / "kite" / "test-00.mp4", [99] * 28)
     with serving(tmp_path / "second", [(path, "renamed"), (other, "kite/test-00")]) as server:
         assert server.take("corrections", said, "c.csv").json()["changed"] == 1
-        server.film = server.library.films()[1].id
+        server.video = server.library.videos()[1].id
         refused = server.take("corrections", said, "c.csv")
         assert (refused.status_code, "another video" in refused.json()["error"]) == (422, True)
 
@@ -218,7 +218,7 @@ def test_every_listed_format_can_be_exported_and_no_path_of_the_server_reaches_t
             assert str(tmp_path).encode() not in data, (to, name)
     assert len(list(namesakes.workspace.exports.glob("*.zip"))) <= ARCHIVES
     assert namesakes.rows("corrections", "corrections.csv")[0]["path"] == "kite/test-00.mp4"
-    namesakes.library.film(namesakes.kite).path.unlink()
+    namesakes.library.video(namesakes.kite).path.unlink()
     gone = namesakes.client.post("/api/exports", json={"to": "yolo", "images": True})
     assert gone.status_code == 422
     assert "kite/test-00" in gone.json()["error"]
@@ -229,7 +229,7 @@ def test_drawn_boxes_have_no_mask_but_their_rectangle_in_images_of_masks(served)
     served.edit(kind="box", start=3, stop=4, box=[10, 8, 30, 28])
     assert [bool(row["mask"]) for row in served.rows()] == [True] * 3 + [False] + [True] * 36
     images = served.exported("masks")
-    drawn = cv2.imdecode(np.frombuffer(images["masks/film_000003.png"], np.uint8), cv2.IMREAD_GRAYSCALE) > 0
+    drawn = cv2.imdecode(np.frombuffer(images["masks/video_000003.png"], np.uint8), cv2.IMREAD_GRAYSCALE) > 0
     expected = np.zeros((48, 64), bool)
     expected[8:28, 10:30] = True
     np.testing.assert_array_equal(drawn, expected)
@@ -242,10 +242,10 @@ def test_conflicts_and_undo(served):
     assert conflict.status_code == 409
     assert conflict.json()["conflict"][0]["change"]["actions"][0]["start"] == 1
     assert served.post(said, 0).json()["version"] == 1  # sent twice, stored once
-    assert served.store.history(served.film)[0] == 1
+    assert served.store.history(served.video)[0] == 1
     assert served.post({"kind": "redo"}).json()["error"] == "there is nothing to redo"
     assert served.post({"kind": "undo"}).json()["version"] == 2
-    history = served.client.get(f"/api/films/{served.film}/history").json()
+    history = served.client.get(f"/api/videos/{served.video}/history").json()
     assert (history["done"], len(history["undone"])) == ([], 1)
     assert served.post({"kind": "undo"}).json()["error"] == "there is nothing to undo"
     ahead = served.post(said, 9)
@@ -260,7 +260,7 @@ def test_a_request_that_is_too_large_is_refused_while_it_comes(served):
     def body(blanks):
         return (part for part in (b'{"to":"csv"', *[b" " * (1 << 20)] * (blanks >> 20), b"}"))
 
-    for path in ("/api/exports", f"/api/films/{served.film}/history", "/api/models"):
+    for path in ("/api/exports", f"/api/videos/{served.video}/history", "/api/models"):
         for content in (body(2 * MOST_JSON), b" " * (MOST_JSON + 1)):  # without and with a stated length
             answer = served.client.post(path, content=content, headers=json)
             assert answer.status_code == 413, path
@@ -307,58 +307,58 @@ def test_changes_that_make_no_sense_are_refused_in_a_sentence(served):
 def test_uploads_are_limited_stored_under_generated_names_and_removed_when_they_fail(
     served, make_video, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(film_routes, "MOST_UPLOADED", 1 << 20)
-    film = make_video(tmp_path / "more" / "new.mp4", 5)
-    name = {"x-film-name": "..%2F..%2Fetc%2F%3Cb%3Ene%E2%80%AEw.mp4"}
-    added = served.client.post("/api/films", content=film.read_bytes(), headers=name)
+    monkeypatch.setattr(video_routes, "MOST_UPLOADED", 1 << 20)
+    video = make_video(tmp_path / "more" / "new.mp4", 5)
+    name = {"x-video-name": "..%2F..%2Fetc%2F%3Cb%3Ene%E2%80%AEw.mp4"}
+    added = served.client.post("/api/videos", content=video.read_bytes(), headers=name)
     assert added.status_code == 201
     assert added.json()["name"] == "<b>new"
     stored = [path.name for path in served.workspace.uploads.iterdir()]
     assert len(stored) == 1
     assert re.fullmatch(r"[0-9a-f]{32}\.mp4", stored[0])
     served.wait()
-    assert served.library.film(added.json()["id"]).state == "ready"
-    again = served.client.post("/api/films", content=film.read_bytes())
+    assert served.library.video(added.json()["id"]).state == "ready"
+    again = served.client.post("/api/videos", content=video.read_bytes())
     assert again.json()["id"] == added.json()["id"]
-    large = served.client.post("/api/films", content=b"x" * ((1 << 20) + 1))
+    large = served.client.post("/api/videos", content=b"x" * ((1 << 20) + 1))
     assert large.status_code == 413
-    parts = served.client.post("/api/films", content=(b"x" * (1 << 19) for _ in range(3)))
+    parts = served.client.post("/api/videos", content=(b"x" * (1 << 19) for _ in range(3)))
     assert parts.status_code == 413
-    assert served.client.post("/api/films", content=b"").status_code == 422
+    assert served.client.post("/api/videos", content=b"").status_code == 422
     assert len(list(served.workspace.uploads.iterdir())) == 1
-    bad = served.client.post("/api/films", content=b"no film at all", headers={"x-film-name": "bad.mp4"})
+    bad = served.client.post("/api/videos", content=b"no video at all", headers={"x-video-name": "bad.mp4"})
     served.wait()
-    broken = served.library.film(bad.json()["id"])
+    broken = served.library.video(bad.json()["id"])
     assert broken.state == "failed"
     assert broken.problem.startswith("cannot read bad:")
 
 
-def test_films_and_corrections_are_there_after_a_restart(make_video, tmp_path):
-    film = make_video(tmp_path / "film.mp4", 5)
-    before = film.read_bytes(), film.stat().st_mtime_ns
-    with serving(tmp_path / "page", [film]) as server:
-        key = server.film
+def test_videos_and_corrections_are_there_after_a_restart(make_video, tmp_path):
+    video = make_video(tmp_path / "video.mp4", 5)
+    before = video.read_bytes(), video.stat().st_mtime_ns
+    with serving(tmp_path / "page", [video]) as server:
+        key = server.video
         server.edit(kind="none", start=1, stop=2)
 
     class Never:
         tags = ("cat", "dog")
 
-    film.rename(tmp_path / "moved.mp4")
+    video.rename(tmp_path / "moved.mp4")
     with serving(tmp_path / "page", model=Never) as server:
-        assert server.library.film(key).state == "failed"
+        assert server.library.video(key).state == "failed"
     with serving(tmp_path / "page", [tmp_path / "moved.mp4"], model=Never) as server:
-        assert server.library.film(key).state == "ready"
+        assert server.library.video(key).state == "ready"
         assert server.store.history(key)[0] == 1
-        answer = server.client.delete(f"/api/films/{key}")
+        answer = server.client.delete(f"/api/videos/{key}")
         assert answer.json() == {"removed": key}
-        assert server.library.films() == []
+        assert server.library.videos() == []
         assert server.store.history(key)[0] == 1
     moved = tmp_path / "moved.mp4"
     assert (moved.read_bytes(), moved.stat().st_mtime_ns) == before
 
 
 def test_ranges_of_the_proxy(served):
-    path = f"/api/films/{served.film}/proxy"
+    path = f"/api/videos/{served.video}/proxy"
     whole = served.client.get(path)
     assert whole.status_code == 200
     part = served.client.get(path, headers={"range": "bytes=4-7"})

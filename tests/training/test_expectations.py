@@ -1,4 +1,4 @@
-"""What training says of too few videos, and of a class that is not learnt."""
+"""What training says of too few videos, and of a class that is not learned."""
 
 from pathlib import Path
 

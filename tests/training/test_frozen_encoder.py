@@ -17,7 +17,7 @@ from colocam.run import open_run
 from colocam.training import frozen_encoder
 from colocam.training.frozen_encoder import balance
 from colocam.utils.tensors import load_checkpoint, save_tensors
-from run_files import journal, learnt_files
+from run_files import journal, learned_files
 
 LOGISTIC = (
     "classifier.fit=logistic",
@@ -67,7 +67,7 @@ def test_the_head_is_the_optimum_on_the_features_of_all_views(run, train, monkey
     fit = frozen_encoder.fit_logistic
     monkeypatch.setattr(frozen_encoder, "fit_logistic", note)
     other = train(tmp_path / "run")
-    assert learnt_files(other) == learnt_files(run)
+    assert learned_files(other) == learned_files(run)
     features, classes, weights = (given[name] for name in ("features", "classes", "weights"))
     assert len(features) == 3 * 6 * 4  # views, clips, frames
     torch.testing.assert_close(features.norm(dim=1), torch.ones(72))
@@ -110,7 +110,7 @@ def test_a_stopped_fit_ends_as_one_that_was_not(run, train, monkeypatch, tmp_pat
     kept = len(list((tmp_path / "run" / "classifier").glob("view-*.npy")))
     assert kept == min(moment, 3)  # one batch a view
     train(tmp_path / "run")
-    assert learnt_files(tmp_path / "run") == learnt_files(run)
+    assert learned_files(tmp_path / "run") == learned_files(run)
 
 
 def test_features_of_other_frames_are_computed_again(run, train, monkeypatch, tmp_path):
@@ -125,14 +125,14 @@ def test_features_of_other_frames_are_computed_again(run, train, monkeypatch, tm
             train(tmp_path / "run")
     np.save(tmp_path / "run" / "classifier" / "view-1.npy", np.zeros((3, 8), np.float32))
     train(tmp_path / "run")
-    assert learnt_files(tmp_path / "run") == learnt_files(run)
+    assert learned_files(tmp_path / "run") == learned_files(run)
 
 
 def test_a_finished_fit_is_not_repeated_and_can_be_shared(run, train, monkeypatch, tmp_path):
-    before = learnt_files(run)
+    before = learned_files(run)
     monkeypatch.setattr(frozen_encoder, "make_classifier", None)
     train(run)
-    assert learnt_files(run) == before
+    assert learned_files(run) == before
     other = train(tmp_path / "run", classifier=run)
     assert (other / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
 

@@ -13,7 +13,7 @@ from colocam.config.card import parse_card
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.labels import Correction, read_corrections, write_corrections
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.training.learning import frames as learn_frames
@@ -36,31 +36,31 @@ def corrections(trained, collection, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def learnt(trained, corrections, tmp_path_factory):
-    return learn(trained, [corrections], tmp_path_factory.mktemp("learnt") / "new", Learning(steps=6))
+def learned(trained, corrections, tmp_path_factory):
+    return learn(trained, [corrections], tmp_path_factory.mktemp("learned") / "new", Learning(steps=6))
 
 
-def test_the_new_run_is_a_run(learnt, trained, corrections, collection, tmp_path, make_video, square_video):
-    folder = learnt.folder
+def test_the_new_run_is_a_run(learned, trained, corrections, collection, tmp_path, make_video, square_video):
+    folder = learned.folder
     told = json.loads((folder / "learning.json").read_text())
     assert told["corrections"] == [{"file": "0001-mine.csv", "sha256": file_digest(corrections)}]
     assert file_digest(folder / "corrections" / "0001-mine.csv") == file_digest(corrections)
     assert told["from"]["model"] == file_digest(trained / "model.safetensors")
     names = [stage["name"] for stage in told["stages"]]
     assert names == ["before", "threshold", "presence", "decoder"]
-    kept = [stage.agreement.iou for stage in learnt.stages if stage.kept]
+    kept = [stage.agreement.iou for stage in learned.stages if stage.kept]
     assert kept == sorted(kept)
     held = set(told["held_out"]["videos"])
     assert len(held) == 2  # of nine
-    assert not held & set(told["learnt"]["videos"])
+    assert not held & set(told["learned"]["videos"])
     card = load_model(folder).card
     assert card.method == "colocam"
     result = evaluate(folder, collection.truth)
     own = result.methods["colocam"]["tags-only"].threshold
     if card.class_thresholds is not None and len(set(card.class_thresholds)) > 1:
         assert own == pytest.approx(dict(zip(card.tags, card.class_thresholds, strict=True)))
-    film = make_video(tmp_path / "film.mp4", square_video("cat", 5, 6)[0])
-    assert len(list(Localizer.load(folder)(film))) == 6
+    video = make_video(tmp_path / "video.mp4", square_video("cat", 5, 6)[0])
+    assert len(list(Localizer.load(folder)(video))) == 6
 
 
 def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tmp_path, monkeypatch):
@@ -74,9 +74,9 @@ def test_the_old_model_stays_if_the_new_one_agrees_less(trained, corrections, tm
 
     monkeypatch.setattr(module, "with_decoder", ruined)
     how, original = learning_without("threshold", "presence"), load_model(trained)
-    learnt = learn(trained, [corrections], tmp_path / "new", how)
-    assert learnt.kept == []
-    assert learnt.lines()[-1].startswith("the old model stays")
+    learned = learn(trained, [corrections], tmp_path / "new", how)
+    assert learned.kept == []
+    assert learned.lines()[-1].startswith("the old model stays")
     new = load_model(tmp_path / "new")
     assert new.card == original.card
     for name, weight in original.net.state_dict().items():
@@ -92,20 +92,20 @@ def test_a_decoder_is_compared_with_thresholds_of_its_own(trained, corrections, 
         return model
 
     monkeypatch.setattr(module, "with_decoder", fainter)
-    learnt = learn(trained, [corrections], tmp_path / "new", learning_without("presence"))
+    learned = learn(trained, [corrections], tmp_path / "new", learning_without("presence"))
     run, model = open_run(trained), fainter()
     frames = corrected_frames(run, read_corrections(corrections), LeftOut())
     held = frames.held_out
     seen = observe(model, frames, run.config.frames, run.device).part(held)
     at_old = agreement(model.card, seen, frames.part(held))
-    before, *_, decoder = [stage.agreement for stage in learnt.stages]
+    before, *_, decoder = [stage.agreement for stage in learned.stages]
     assert at_old.iou < before.iou
     assert decoder.iou > at_old.iou
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_learning_uses_the_terms_of_the_last_round(own_run, corrections, tmp_path, rounds):
-    """The CRF, size and colour terms complete sparse seeds; the last of several rounds was trained without them.
+    """The CRF, size and color terms complete sparse seeds; the last of several rounds was trained without them.
 
     Replay of the old maps goes with the sparse seeds. After several rounds a second lesson has labels from own boxes.
     """
@@ -122,27 +122,27 @@ def test_learning_uses_the_terms_of_the_last_round(own_run, corrections, tmp_pat
         assert sparse & step.keys() == (sparse if rounds == 1 else set())
 
 
-def test_what_was_learnt_from_before_is_used_again(learnt, trained, collection, tmp_path):
+def test_what_was_learned_from_before_is_used_again(learned, trained, collection, tmp_path):
     more = write_corrections(tmp_path / "more.csv", of_truth(trained, collection, "test")[:3])
-    before = json.loads((learnt.folder / "learning.json").read_text())
-    again = learn(learnt.folder, [more], tmp_path / "again", learning_without("seeds", "projection"))
+    before = json.loads((learned.folder / "learning.json").read_text())
+    again = learn(learned.folder, [more], tmp_path / "again", learning_without("seeds", "projection"))
     told = json.loads((again.folder / "learning.json").read_text())
     assert [one["file"] for one in told["corrections"]] == ["0001-mine.csv", "0002-more.csv"]
     assert set(before["held_out"]["videos"]) <= set(told["held_out"]["videos"])
-    assert again.frames == learnt.frames + 3
+    assert again.frames == learned.frames + 3
 
 
-def test_films_that_are_not_in_the_run_are_read_from_their_files(trained, tmp_path, make_video, square_video):
+def test_videos_that_are_not_in_the_run_are_read_from_their_files(trained, tmp_path, make_video, square_video):
     pictures, boxes = square_video("owl", 7, 6)
-    film = make_video(tmp_path / "film.mp4", pictures)
-    made = [Correction("film", 0, None, "none", "", (), path=str(film))]  # its class is that of the other one
-    made.append(Correction("film", 3, None, "box", "owl", (Box(*boxes[3]),), path=str(film)))
+    video = make_video(tmp_path / "video.mp4", pictures)
+    made = [Correction("video", 0, None, "none", "", (), path=str(video))]  # its class is that of the other one
+    made.append(Correction("video", 3, None, "box", "owl", (Box(*boxes[3]),), path=str(video)))
     left_out = LeftOut()
     frames = corrected_frames(open_run(trained), made, left_out)
     (_, first), (clip, second) = frames.samples.where()
-    assert (clip.clip.path, first, second) == (film, 0, 3)
+    assert (clip.clip.path, first, second) == (video, 0, 3)
     assert {open_run(trained).catalogue.tags[tag] for tag in frames.classes} == {"owl"}
-    assert clip.index.tolist() == [0, 1, 2, 3, 4, 5]  # with their neighbours
+    assert clip.index.tolist() == [0, 1, 2, 3, 4, 5]  # with their neighbors
     assert frames.present.tolist() == [False, True]
     scale = np.array([48, 40, 48, 40]) / open_run(trained).config.frames.map_side
     np.testing.assert_allclose(frames.boxes[1][0] * scale, boxes[3], atol=1e-4)
@@ -167,10 +167,10 @@ def test_a_frame_with_boxes_of_two_classes_teaches_one(trained, collection, tmp_
     run = open_run(trained)
     one = next(one for one in of_truth(trained, collection, "val") if one.kind == "box")
     other = next(tag for tag in run.catalogue.tags if tag != one.tag)
-    film = str(make_video(tmp_path / "film.mp4", square_video("owl", 7, 6)[0]))
+    video = str(make_video(tmp_path / "video.mp4", square_video("owl", 7, 6)[0]))
     both = [replace(one, tag=other, boxes=(Box(1, 1, 5, 5), Box(2, 2, 9, 9))), one]
     for kind in ("box", "class"):
-        for place in ({}, {"video": "film", "path": film}):
+        for place in ({}, {"video": "video", "path": video}):
             left_out = LeftOut()
             made = [replace(correction, **place) for correction in (replace(both[0], kind=kind), both[1])]
             frames = corrected_frames(run, made, left_out)
@@ -239,9 +239,9 @@ def test_corrected_classes_change_the_head_that_names_the_class(own_run, collect
     made = [one for one in of_truth(own_run, collection, "val", "train") if one.kind == "box"]
     changed = [replace(one, kind="class", tag=load_model(own_run).card.tags[0]) for one in made]
     path, how = write_corrections(tmp_path / "changed.csv", changed), learning_without(*PARTS_BUT_HEAD)
-    learnt = learn(own_run, [path], tmp_path / "new", how)
-    assert [stage.name for stage in learnt.stages] == ["before", "head"]
-    assert learnt.kept == ["head"]
+    learned = learn(own_run, [path], tmp_path / "new", how)
+    assert [stage.name for stage in learned.stages] == ["before", "head"]
+    assert learned.kept == ["head"]
     before, after = load_model(own_run).net, load_model(tmp_path / "new").net
     named = (lambda net: net.crop_head) if crop_head else (lambda net: net.classifier.head)
     assert named(after).bias[0] > named(before).bias[0]
@@ -287,7 +287,7 @@ def test_thresholds_at_once_agree_better_with_all_corrections(trained, correctio
 
 
 def test_maps_seen_before_are_seen_anew_where_other_corrected_frames_complete_them(trained, collection):
-    """With the colour mean "clip", a map depends on the other frames that it is computed with."""
+    """With the color mean "clip", a map depends on the other frames that it is computed with."""
     quick = QuickLearner(trained)
     quick.model = Model(quick.model.net, quick.model.card.model_copy(update={"color_mean": "clip"}))
     made = [one for one in of_truth(trained, collection, "val") if one.kind == "box"]
@@ -318,16 +318,16 @@ def test_presence_that_held_out_frames_do_not_measure_is_not_kept(trained, colle
     told = [one for one in boxes if one.video in held] + absent[::2] + boxes[-1:]
     told = list({(one.video, one.frame): one for one in told}.values())
     how = Learning(threshold=False, head=False, seeds=False, projection=False)
-    learnt = learn(trained, [write_corrections(tmp_path / "a.csv", told)], tmp_path / "a", how)
-    assert np.isnan(learnt.stages[-1].agreement.presence_loss)
-    assert learnt.kept == []
-    assert any("presence" in line and line.endswith("not measured, not kept") for line in learnt.lines())
+    learned = learn(trained, [write_corrections(tmp_path / "a.csv", told)], tmp_path / "a", how)
+    assert np.isnan(learned.stages[-1].agreement.presence_loss)
+    assert learned.kept == []
+    assert any("presence" in line and line.endswith("not measured, not kept") for line in learned.lines())
     assert load_model(tmp_path / "a").card.presence == load_model(trained).card.presence
     alone = [one for one in (*absent[::2], *boxes) if one.video == absent[0].video]
     alone = list({one.frame: one for one in reversed(alone)}.values())
-    learnt = learn(trained, [write_corrections(tmp_path / "b.csv", alone)], tmp_path / "b", how)
-    assert learnt.kept == ["presence"]
-    assert any(line.startswith("warning: no corrected video is held out") for line in learnt.lines())
+    learned = learn(trained, [write_corrections(tmp_path / "b.csv", alone)], tmp_path / "b", how)
+    assert learned.kept == ["presence"]
+    assert any(line.startswith("warning: no corrected video is held out") for line in learned.lines())
 
 
 def test_class_thresholds_are_those_of_single_thresholds(trained, own_run, tmp_path, make_video, square_video):
@@ -335,15 +335,15 @@ def test_class_thresholds_are_those_of_single_thresholds(trained, own_run, tmp_p
     card = json.loads((own_run / "model.json").read_text())
     taus = [0.2, 0.4, 0.6]
     (own_run / "model.json").write_text(json.dumps(card | {"class_thresholds": taus}))
-    film = make_video(tmp_path / "film.mp4", square_video("cat", 5, 6)[0])
+    video = make_video(tmp_path / "video.mp4", square_video("cat", 5, 6)[0])
     for tag, tau in zip(card["tags"], taus, strict=True):
         for smooth in ("offline", "none"):
-            own = [one.box for one in Localizer.load(own_run, tag=tag, smooth=smooth)(film)]
-            given = [one.box for one in Localizer.load(trained, tag=tag, threshold=tau, smooth=smooth)(film)]
+            own = [one.box for one in Localizer.load(own_run, tag=tag, smooth=smooth)(video)]
+            given = [one.box for one in Localizer.load(trained, tag=tag, threshold=tau, smooth=smooth)(video)]
             assert own == given
-    found = list(Localizer.load(own_run)(film))
+    found = list(Localizer.load(own_run)(video))
     tau = taus[card["tags"].index(found[0].tag)]
-    assert [one.box for one in found] == [one.box for one in Localizer.load(trained, threshold=tau)(film)]
+    assert [one.box for one in found] == [one.box for one in Localizer.load(trained, threshold=tau)(video)]
     with pytest.raises(ColocamError, match="class_thresholds has 2 values for 3 tags"):
         parse_card(json.dumps(card | {"class_thresholds": taus[:2]}), "model.json")
 

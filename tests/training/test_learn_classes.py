@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from colocam import evaluate
 from colocam.inference import Localizer
 from colocam.labels import Correction, write_corrections
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training.learning import frames as learn_frames
@@ -40,9 +40,9 @@ def foxes(tmp_path_factory, make_video):
         pictures = [rng.integers(0, 20, (40, 48, 3)).astype(np.uint8) for _ in range(6)]
         for at, picture in enumerate(pictures):
             picture[10:30, 10 + at : 30 + at] = (250, 250, 240)
-        film = make_video(folder / f"fox-{number}.mp4", pictures)
+        video = make_video(folder / f"fox-{number}.mp4", pictures)
         boxes = [(Box(10 + at, 10, 30 + at, 30),) for at in range(6)]
-        made += [Correction(film.stem, at, None, "class", "fox", box, path=str(film)) for at, box in enumerate(boxes)]
+        made += [Correction(video.stem, at, None, "class", "fox", box, path=str(video)) for at, box in enumerate(boxes)]
     return made
 
 
@@ -63,23 +63,23 @@ def test_a_new_class_is_one_more_output(own_run, collection, known, foxes, tmp_p
     if crop_head:
         add_crop_head(own_run)
     file = write_corrections(tmp_path / "mine.csv", [*known, *foxes])
-    learnt = learn(own_run, [file], tmp_path / "new", HEAD_ALONE)
-    assert learnt.classes == ("fox",)
-    assert "classes" in learnt.kept
-    assert any("learnt new classes (fox)" in line for line in learnt.lines())
+    learned = learn(own_run, [file], tmp_path / "new", HEAD_ALONE)
+    assert learned.classes == ("fox",)
+    assert "classes" in learned.kept
+    assert any("learned new classes (fox)" in line for line in learned.lines())
     old, new = load_model(own_run), load_model(tmp_path / "new")
     assert new.card.tags == (*old.card.tags, "fox")
     run = open_run(tmp_path / "new")
     assert run.catalogue.tags == new.card.tags
     assert run.classifier().head.out_features == 4
-    if crop_head or "head" not in learnt.kept:
+    if crop_head or "head" not in learned.kept:
         assert torch.equal(new.net.classifier.head.weight[:3], old.net.classifier.head.weight)
     # It is found in a video of its own, and the run can be measured and taught again.
     found = list(Localizer.load(tmp_path / "new")(foxes[-1].path))
     assert {one.tag for one in found} == {"fox"}
     assert evaluate(tmp_path / "new", collection.truth).methods["colocam"]
     again = learn(tmp_path / "new", [file], tmp_path / "newer", HEAD_ALONE)
-    assert (again.classes, again.frames) == ((), learnt.frames)
+    assert (again.classes, again.frames) == ((), learned.frames)
     assert load_model(tmp_path / "newer").card.tags == new.card.tags
 
 
@@ -87,8 +87,8 @@ def test_few_frames_of_a_new_class_serve_as_labels_only(trained, known, foxes, t
     few = foxes[: LEAST_FRAMES - 1]
     file = write_corrections(tmp_path / "mine.csv", [*known, *few])
     for number, how in enumerate((HEAD_ALONE, learning_without("head", "seeds", "projection"))):
-        learnt = learn(trained, [file], tmp_path / f"new-{number}", how)
-        assert learnt.lines()[0] == (
+        learned = learn(trained, [file], tmp_path / f"new-{number}", how)
+        assert learned.lines()[0] == (
             f"left out, {len(few)}×: class 'fox' is unknown to the model: its corrections serve as labels only"
         )
         assert load_model(tmp_path / f"new-{number}").card.tags == load_model(trained).card.tags
@@ -110,16 +110,16 @@ def test_a_new_class_that_makes_others_wrong_is_not_kept(trained, known, foxes, 
     tag_of = dict(zip(places, (run.catalogue.tags[one] for one in right), strict=True))
     said = [replace(one, kind="class", tag=tag_of[one.video, one.frame]) for one in known if one.boxes]
     file = write_corrections(tmp_path / "mine.csv", [*said, *foxes[:12]])
-    learnt = learn(trained, [file], tmp_path / "new", HEAD_ALONE)
-    assert learnt.classes == ()
-    assert any("new class fox: held-out frames of other classes" in line for line in learnt.lines())
-    assert any("serve as labels only" in line for line in learnt.lines())
+    learned = learn(trained, [file], tmp_path / "new", HEAD_ALONE)
+    assert learned.classes == ()
+    assert any("new class fox: held-out frames of other classes" in line for line in learned.lines())
+    assert any("serve as labels only" in line for line in learned.lines())
     assert load_model(tmp_path / "new").card.tags == load_model(trained).card.tags
     told = json.loads((tmp_path / "new" / "learning.json").read_text())
     assert "classes" not in [stage["name"] for stage in told["stages"]]
 
 
-def test_new_rows_are_those_of_an_independent_optimiser():
+def test_new_rows_are_those_of_an_independent_optimizer():
     rng = np.random.default_rng(0)
     weight, bias = rng.normal(size=(4, 6)), rng.normal(size=4)
     parts = [(rng.normal(size=(20, 6)), rng.integers(0, 4, 20)), (rng.normal(size=(30, 6)), rng.integers(0, 3, 30))]

@@ -78,7 +78,7 @@ def test_presence_moves_only_with_labels_of_both_kinds():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_presence_has_the_least_loss_with_the_decoders_map(seed):
-    """Against a general optimiser, with the same prior and frames of both kinds with the same weight."""
+    """Against a general optimizer, with the same prior and frames of both kinds with the same weight."""
     rng = np.random.default_rng(seed)
     present = rng.random(60) < 0.6
     peaks, foreground = rng.normal(2 + 3 * present, 2), np.clip(rng.normal(0.3 + 0.5 * present, 0.2), 0.01, 1)
@@ -154,7 +154,7 @@ def test_a_fifth_of_the_videos_is_held_out_for_good(videos, more):
     history = History(frozenset(videos - held), frozenset(held))
     again = held_out_videos(sorted(videos | more), history)
     assert held <= again
-    assert not again & history.learnt
+    assert not again & history.learned
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_frame_of_several_objects_is_sure_where_none_is_interpolated(own, sure
     kinds = {"nothing": "accepted"}
     said = [
         Correction(
-            "film", 0, None, kinds.get(kind, kind), "cat", (Box(1, 2, 3, 4),) * (kind in {"box", "accepted"}), key
+            "video", 0, None, kinds.get(kind, kind), "cat", (Box(1, 2, 3, 4),) * (kind in {"box", "accepted"}), key
         )
         for kind, key in own
     ]

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from colocam.config import Optimisation
+from colocam.config import Optimization
 from colocam.data.batches import plan_frames
 from colocam.errors import ColocamError
 from colocam.training import loop
@@ -24,7 +24,7 @@ def make_task(*, broken=(), scores=None, epochs=EPOCHS):
     """Fit a small network with batch norm to noise that depends on the step, as augmentation does."""
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-    settings = Optimisation(epochs=epochs, batch=3, lr=0.01, schedule="cosine", weight_decay=0.01)
+    settings = Optimization(epochs=epochs, batch=3, lr=0.01, schedule="cosine", weight_decay=0.01)
 
     def plan(epoch):
         return plan_frames([5, 5, 5, 5], per_clip=3, batch=3, window=1.0, seed=1, epoch=epoch)
@@ -95,17 +95,17 @@ def test_a_loss_that_is_not_finite_contributes_no_gradient(tmp_path):
 
     twin = make_task(epochs=1)
     groups = [{"params": parameters, "factor": factor} for parameters, factor in twin.groups]
-    optimiser = torch.optim.SGD(groups, lr=0.01, momentum=0.9, weight_decay=0.01, nesterov=True)
+    optimizer = torch.optim.SGD(groups, lr=0.01, momentum=0.9, weight_decay=0.01, nesterov=True)
     for step, indices in enumerate(twin.plan(0)):
         for name, p in twin.module.named_parameters():
             torch.testing.assert_close(snapshots[step][name], p.detach(), rtol=1e-4, atol=1e-6)
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = found[step]["lr"] * group["factor"]
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         sum(twin.terms(indices, twin.load(indices, step), step, 0).values()).backward()
         if step == 2:
-            optimiser.zero_grad(set_to_none=False)
-        optimiser.step()
+            optimizer.zero_grad(set_to_none=False)
+        optimizer.step()
 
 
 def test_the_best_epoch_of_each_score_is_kept_and_the_first_of_equals(tmp_path):

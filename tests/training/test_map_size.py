@@ -1,4 +1,4 @@
-"""Maps that are smaller than the encoder's frames: network, colours, training, evaluation, localisation."""
+"""Maps that are smaller than the encoder's frames: network, colors, training, evaluation, localization."""
 
 import numpy as np
 import pytest
@@ -38,14 +38,14 @@ def test_a_decoder_that_ends_at_the_map_size_gives_what_is_otherwise_enlarged(ti
     torch.testing.assert_close(own, whole.map_logits, rtol=1e-4, atol=1e-4)
 
 
-def test_colours_are_means_of_squares_in_both_twins():
+def test_colors_are_means_of_squares_in_both_twins():
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (3, 16, 16, 3)).astype(np.uint8)
     maps = rng.random((3, 8, 8), np.float32)
     sequences = np.zeros(3, np.int64)
     means = frames.reshape(3, 8, 2, 8, 2, 3).astype(np.int64).sum((2, 4))
-    colours = torch.from_numpy((means + 2) // 4).permute(0, 3, 1, 2).float()  # rounded half up
-    expected = with_color_mean(colours, torch.from_numpy(maps), torch.zeros(3, dtype=torch.int64))
+    colors = torch.from_numpy((means + 2) // 4).permute(0, 3, 1, 2).float()  # rounded half up
+    expected = with_color_mean(colors, torch.from_numpy(maps), torch.zeros(3, dtype=torch.int64))
     tensors = torch.from_numpy(frames).permute(0, 3, 1, 2)
     found = postprocess(tensors, torch.from_numpy(maps), torch.zeros(3, dtype=torch.int64), None)
     torch.testing.assert_close(found, expected)

@@ -12,11 +12,11 @@ from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop
 from colocam.utils.tensors import load_checkpoint
-from run_files import learnt_files
+from run_files import learned_files
 
 
 def assert_same(run: Path, reference: Path) -> None:
-    mine, wanted = learnt_files(run), learnt_files(reference)
+    mine, wanted = learned_files(run), learned_files(reference)
     assert mine.keys() == wanted.keys()
     assert [name for name in wanted if mine[name] != wanted[name]] == []
 

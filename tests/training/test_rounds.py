@@ -92,24 +92,24 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(damage, trained, train, t
 
 
 @pytest.mark.parametrize(("growth", "mean", "threshold"), [(0.8, "off", 0.2), (1.1, "clip", 0.25)])
-def test_what_is_decided_about_colours_holds_for_labels_and_model(
+def test_what_is_decided_about_colors_holds_for_labels_and_model(
     growth, mean, threshold, collection, train, tmp_path, monkeypatch, capsys
 ):
     """A run that decides is the run that was told: the labels of the first round, and the model with its card."""
     monkeypatch.setattr(validation, "color_growth", lambda *_: growth)
     auto = train(tmp_path / "auto", "color_mean=auto", "threshold=0.25")
     said = capsys.readouterr().err
-    assert f"colocam, round 1: colour mean {mean} (with it, boxes" in said
-    assert f"colocam: colour mean {mean} (with it, boxes of held-out videos have {100 * growth:.0f} % of" in said
+    assert f"colocam, round 1: color mean {mean} (with it, boxes" in said
+    assert f"colocam: color mean {mean} (with it, boxes of held-out videos have {100 * growth:.0f} % of" in said
     told = train(tmp_path / "told", f"color_mean={mean}", f"threshold={threshold}")
-    assert "colour mean" not in capsys.readouterr().err
+    assert "color mean" not in capsys.readouterr().err
     labels = [(one / "colocam" / "round-1" / "labels.npy").read_bytes() for one in (auto, told)]
     assert labels[0] == labels[1]
     assert (auto / "model.safetensors").read_bytes() == (told / "model.safetensors").read_bytes()
     cards = [json.loads((one / "model.json").read_text()) for one in (auto, told)]
     assert cards[0] == cards[1] | {"color_growth": growth}
     scores = [evaluate(one, collection.truth).methods["colocam"] for one in (auto, told)]
-    assert capsys.readouterr().err.count(f"CoLo-CAM: maps with colour mean {mean}\n") == 2
+    assert capsys.readouterr().err.count(f"CoLo-CAM: maps with color mean {mean}\n") == 2
     assert scores[0] == scores[1]
     assert scores[0]["tags-only"].threshold == threshold
 

@@ -88,7 +88,7 @@ def test_drawn_pixels_grow_to_squares_and_what_both_claim_is_unknown():
 
 
 @pytest.mark.parametrize("value", [0.0, 0.4, 1.0])
-def test_a_constant_cam_yields_no_seeds_and_leaves_its_neighbours_alone(value):
+def test_a_constant_cam_yields_no_seeds_and_leaves_its_neighbors_alone(value):
     flat = torch.full((1, 24, 24), value)
     assert (draw(flat, background_bottom=None) == UNKNOWN).all()
     mixed = draw(torch.cat([flat, cone()]))

@@ -1,4 +1,4 @@
-"""Training as a whole: what a run folder holds, that it depends on what it should, and that something is learnt."""
+"""Training as a whole: what a run folder holds, that it depends on what it should, and that something is learned."""
 
 import json
 import shutil
@@ -172,8 +172,8 @@ def test_relative_and_absolute_names_are_one_run(fit, collection, tmp_path, monk
     assert (run / "model.safetensors").read_bytes() == before
 
 
-def test_something_is_learnt(fit, collection):
-    """Coloured squares on grey noise, 16 of 48×40 pixels: the box of a whole frame, or of noise, is never right."""
+def test_something_is_learned(fit, collection):
+    """Colored squares on gray noise, 16 of 48×40 pixels: the box of a whole frame, or of noise, is never right."""
     longer = ["classifier.epochs=12", "classifier.batch=10", "classifier.frames_per_clip=5", "classifier.lr=0.2"]
     run = fit(*longer, "classifier.jitter=0", "localizer.epochs=8", "methods=[fcam]")
     steps = [line for line in journal(run) if line["event"] == "train"]
@@ -198,5 +198,5 @@ def test_sgd_trains_the_class_at_the_size_that_it_is_read_at(fit, monkeypatch):
     run = fit("classifier.size=16", "methods=[]")
     assert set(sides) == {16}
     classifier = open_run(run).classifier()
-    assert (classifier.size, classifier.normalise) == (16, False)
+    assert (classifier.size, classifier.normalize) == (16, False)
     assert np.load(run / "classifier" / "cams.npy").shape[1:] == (4, 4)  # of the frames' 32 pixels

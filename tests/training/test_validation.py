@@ -148,8 +148,8 @@ def test_growth_of_one_frame_does_not_outweigh_that_of_another():
 
 
 @pytest.mark.parametrize("right", ["clip", "off"])
-def test_boxes_decide_about_the_colour_mean_where_there_are_some(samples, right):
-    """The maps with colour mean have their object on the left, those without on the right."""
+def test_boxes_decide_about_the_color_mean_where_there_are_some(samples, right):
+    """The maps with color mean have their object on the left, those without on the right."""
 
     def mapper(color_mean, left):
         drawn = torch.zeros(1, SIZE, SIZE)
@@ -165,7 +165,7 @@ def test_boxes_decide_about_the_colour_mean_where_there_are_some(samples, right)
 
 
 def background_by_hand(cam):
-    """Largest value among places whose eight neighbours, too, do not exceed Otsu's threshold; None if there are few."""
+    """Largest value among places whose eight neighbors, too, do not exceed Otsu's threshold; None if there are few."""
     levels = np.floor(255 * (cam - cam.min()) / (cam.max() - cam.min())).astype(np.uint8)
     threshold, _ = cv2.threshold(levels.reshape(1, -1), 0, 255, cv2.THRESH_OTSU)
     above = levels > threshold

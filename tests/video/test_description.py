@@ -20,12 +20,12 @@ def read(info, count):
 
 def test_a_description_comes_back(tmp_path):
     for info in (VideoInfo(97, 71, Fraction(30000, 1001), 12.5), VideoInfo(97, 71, None, None)):
-        source = describe(tmp_path / "ein Film 猫.mp4", read(info, 300))
+        source = describe(tmp_path / "ein Video 猫.mp4", read(info, 300))
         path = write_source(tmp_path / "table.csv", source)
         assert path == source_path(tmp_path / "table.parquet") == tmp_path / "table.video.json"
         assert read_source(tmp_path / "table.parquet") == source
     assert (source.fps, source.duration) == (25, 12)
-    assert source.file == "ein Film 猫.mp4"
+    assert source.file == "ein Video 猫.mp4"
 
 
 def test_paths_are_absolute_and_names_utf8(tmp_path, monkeypatch):

@@ -22,15 +22,15 @@ from colocam.video.drawing import (
     text_width,
 )
 
-GREY = 128
+GRAY = 128
 
 
-def plain(width=120, height=90, value=GREY):
+def plain(width=120, height=90, value=GRAY):
     return np.full((height, width, 3), value, np.uint8)
 
 
-def painted(image, colour):
-    return (image == np.array(colour, np.uint8)).all(-1)
+def painted(image, color):
+    return (image == np.array(color, np.uint8)).all(-1)
 
 
 def bounds(mask):
@@ -54,15 +54,15 @@ def test_the_given_picture_is_not_changed():
     assert np.array_equal(image, before)
 
 
-def test_heatmap_is_the_colour_map_with_growing_opacity():
+def test_heatmap_is_the_color_map_with_growing_opacity():
     values = np.linspace(0, 1, 11)
     heatmap = np.repeat(values[None], 5, 0)
     image = blend_heatmap(plain(11, 5), heatmap)
     for column, value in enumerate(values):
-        colour = 255 * np.array(mpl.colormaps["inferno"](value)[:3])
-        expected = (1 - 0.75 * value) * GREY + 0.75 * value * colour
+        color = 255 * np.array(mpl.colormaps["inferno"](value)[:3])
+        expected = (1 - 0.75 * value) * GRAY + 0.75 * value * color
         assert np.abs(image[2, column] - expected).max() <= 3
-    assert (image[:, 0] == GREY).all(), "no heat, no change"
+    assert (image[:, 0] == GRAY).all(), "no heat, no change"
 
 
 def test_heatmap_of_any_size_lands_at_its_place():
@@ -70,7 +70,7 @@ def test_heatmap_of_any_size_lands_at_its_place():
         heatmap = np.zeros((size, size), np.float32)
         heatmap[: size // 2, size // 2 :] = 1
         for width, height in ((120, 90), (1400, 700)):
-            changed = (blend_heatmap(plain(width, height), heatmap) != GREY).any(-1)
+            changed = (blend_heatmap(plain(width, height), heatmap) != GRAY).any(-1)
             assert changed[height // 4, 3 * width // 4]
             assert not changed[3 * height // 4, 3 * width // 4]
             assert not changed[height // 4, width // 5]
@@ -78,7 +78,7 @@ def test_heatmap_of_any_size_lands_at_its_place():
 
 def test_nan_and_values_out_of_range_are_tamed():
     image = blend_heatmap(plain(3, 1), np.array([[np.nan, -5.0, 7.0]]))
-    assert (image[0, :2] == GREY).all()
+    assert (image[0, :2] == GRAY).all()
     assert np.array_equal(image[0, 2], blend_heatmap(plain(3, 1), np.ones((1, 3)))[0, 2])
 
 
@@ -175,7 +175,7 @@ def test_scripts_of_dejavu_are_drawn_as_they_are(text):
 
 
 @pytest.mark.parametrize("text", ["猫", "ねこ", "고양이", "\U0001f408", "\ue000", "\udcff"])
-def test_without_a_font_the_code_point_is_spelt(text, monkeypatch):
+def test_without_a_font_the_code_point_is_spelled(text, monkeypatch):
     monkeypatch.setattr(
         drawing, "_font_with", lambda wanted: None if not wanted <= glyphs(drawing.REGULAR) else drawing.REGULAR
     )

@@ -63,10 +63,10 @@ def test_orientation_in_exif(tmp_path, quadrants):
     [
         ("ten bits.mp4", "libx264", "yuv420p10le"),
         ("ten bits hevc.mp4", "libx265", "yuv420p10le"),
-        ("full colour.mp4", "libx264", "yuv444p"),
+        ("full color.mp4", "libx264", "yuv444p"),
         ("full range.avi", "mjpeg", "yuvj420p"),
         ("lossless.mkv", "ffv1", "bgr0"),
-        ("grey.mkv", "ffv1", "gray16le"),
+        ("gray.mkv", "ffv1", "gray16le"),
         ("palette.gif", "gif", "rgb8"),
         ("professional.mov", "prores_ks", "yuva444p10le"),
         ("web.webm", "libvpx-vp9", "yuv420p"),

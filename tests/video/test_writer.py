@@ -43,9 +43,9 @@ def test_a_browser_plays_it(tmp_path, numbered):
         assert (stream.codec_context.colorspace, stream.codec_context.color_range) == (1, 1)
 
 
-def test_colours_survive(tmp_path):
-    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (200, 40, 20), (20, 60, 190), (250, 250, 10), (128, 128, 128)]
-    pictures = [np.full((48, 64, 3), colour, np.uint8) for colour in colours]
+def test_colors_survive(tmp_path):
+    colors = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (200, 40, 20), (20, 60, 190), (250, 250, 10), (128, 128, 128)]
+    pictures = [np.full((48, 64, 3), color, np.uint8) for color in colors]
     for frame, picture in zip(decode(write(tmp_path / "a.mp4", pictures)), pictures, strict=True):
         assert np.abs(frame.image.astype(int) - picture).max() <= 6
 

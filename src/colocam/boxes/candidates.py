@@ -1,7 +1,7 @@
 """Candidate boxes of a frame with scores, and the registry of choosers: which of a map's contours is the object.
 
 A chooser gives the candidate boxes of each frame, the chosen one first. The path through a shot
-(:mod:`colocam.temporal.path`) then chooses among the eligible ones by the neighbouring frames.
+(:mod:`colocam.temporal.path`) then chooses among the eligible ones by the neighboring frames.
 
 >>> CHOOSERS["mine"] = Chooser("my rule", my_rule)                              # doctest: +SKIP
 """

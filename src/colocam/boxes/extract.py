@@ -23,7 +23,7 @@ def largest_boxes(maps: Maps, threshold: float) -> tuple[npt.NDArray[np.float32]
     """Box of the largest foreground contour of each map.
 
     The foreground is ``levels > ⌊τ · max(levels)⌋`` with ``levels = ⌊255·map⌋``. Of all contours, the one with the
-    largest polygon area counts (through pixel centres, holes filled; among equals the first that OpenCV lists, which
+    largest polygon area counts (through pixel centers, holes filled; among equals the first that OpenCV lists, which
     starts furthest down). Its bounding rectangle x, y, w, h gives x, y, x+w, y+h, clipped to width−1 and height−1.
 
     Args:
@@ -59,7 +59,7 @@ def scale_boxes(
 def find_contours(level: Levels, cut: int, mode: int = cv2.RETR_TREE) -> tuple[list[Matrix], list[float], Matrix]:
     """All contours of the mask ``level > cut`` of a map (H, W) in OpenCV's order, their areas, and their hierarchy.
 
-    A contour that OpenCV lists later starts further up. The area is that of the polygon through pixel centres.
+    A contour that OpenCV lists later starts further up. The area is that of the polygon through pixel centers.
     """
     contours, hierarchy = cv2.findContours((level > cut).view(np.uint8), mode, cv2.CHAIN_APPROX_SIMPLE)
     return list(contours), [cv2.contourArea(one) if len(one) > 2 else 0.0 for one in contours], hierarchy

@@ -49,7 +49,7 @@ def checked_levels(maps: Maps) -> Levels:
     if "float" not in kind and not kind.endswith("uint8"):
         raise ColocamError(f"maps must be floats in 0–1 or uint8 levels, got {maps.dtype}")
     if "float" in kind and not bool(((maps >= 0) & (maps <= 1)).all()):
-        raise ColocamError("maps must be in 0–1 without NaN: normalise them first")
+        raise ColocamError("maps must be in 0–1 without NaN: normalize them first")
     return np.ascontiguousarray(to_8bit(maps) if isinstance(maps, np.ndarray) else to_8bit(maps.detach()).cpu().numpy())
 
 

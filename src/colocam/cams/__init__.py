@@ -38,7 +38,7 @@ class CamInputs(NamedTuple):
     Attributes:
         frames: (B, 3, H, W) RGB in 0–255.
         features: the encoder's feature maps [(B, C_i, h_i, w_i)] in float32, finest first. Where the classifier
-            normalises pooled features, the last map A is divided by the norm of its mean, a positive factor of each
+            normalizes pooled features, the last map A is divided by the norm of its mean, a positive factor of each
             frame: in any case the head gives A the logit ``w · mean(A) + b``.
         classes: (B,) int64, the class to map in each frame.
         weights: (B, C) the head's row of each frame's class in float32; C is the channels of the last feature map.
@@ -176,7 +176,7 @@ def extract(name: str, classifier: Classifier, frames: Tensor, classes: Tensor) 
         classes: (B,) int64, the class to map in each frame.
 
     Returns:
-        (B, h, w) float32, not normalised; the methods of the literature give the resolution of the last feature map.
+        (B, h, w) float32, not normalized; the methods of the literature give the resolution of the last feature map.
     """
     entry = find_cam(name)
     if isinstance(entry, ExternalCam):

@@ -38,8 +38,8 @@ class Refinement:
 
     Attributes:
         layers: number of last attention maps that are averaged.
-        rounds: number of row and column normalisations (Sinkhorn).
-        threshold: λ in 0–1; boxes are drawn around the regions of the normalised map that exceed it.
+        rounds: number of row and column normalizations (Sinkhorn).
+        threshold: λ in 0–1; boxes are drawn around the regions of the normalized map that exceed it.
         times: t, how often the affinity is applied.
     """
 
@@ -115,7 +115,7 @@ class ClipES:
         return cls(encoder, tags, background=background, refinement=refine, template=template)
 
     def __call__(self, frames: Tensor, classes: Tensor) -> Tensor:
-        """Maps of one class per frame, not normalised.
+        """Maps of one class per frame, not normalized.
 
         Args:
             frames: (B, 3, H, W) RGB in 0–255, any size and dtype.
@@ -137,7 +137,7 @@ class ClipES:
         return self._maps(frames, torch.arange(len(self.tags))[:, None].expand(-1, len(frames)))
 
     def average(self, frames: Tensor) -> Tensor:
-        """(B, 3, H, W) → (B, h, w) mean of the normalised maps of all tags; needs no class."""
+        """(B, 3, H, W) → (B, h, w) mean of the normalized maps of all tags; needs no class."""
         maps = self.every_class(frames)
         return min_max(maps.flatten(0, 1)).view(maps.shape).mean(1)
 
@@ -183,7 +183,7 @@ def fill(template: str, names: Sequence[str]) -> list[str]:
 
 
 def softmax_gradcam(encoder: ClipEncoder, view: View, texts: Tensor, classes: Tensor) -> Tensor:
-    """Maps of what raises the probability of a class, not normalised.
+    """Maps of what raises the probability of a class, not normalized.
 
     With activations A before the last attention, logits ``y = scale · cos(frame, text)`` and ``p = softmax(y)``:
     ``w_k = mean over patches of ∂p_c/∂A_k``, ``M = ReLU(Σ_k w_k A_k)``.

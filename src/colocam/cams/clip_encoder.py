@@ -44,7 +44,7 @@ class ClipEncoder:
 
     Attributes:
         model: ``transformers.CLIPModel``.
-        scale: CLIP's learnt factor of the cosine; 100 in OpenAI's checkpoints.
+        scale: CLIP's learned factor of the cosine; 100 in OpenAI's checkpoints.
     """
 
     def __init__(

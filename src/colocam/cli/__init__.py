@@ -23,7 +23,7 @@ from colocam.utils.extras import EXTRAS, not_installed, version_text
 from colocam.utils.progress import end_like_ctrl_c, leave, say
 
 app = typer.Typer(
-    help="Find objects in videos: boxes, heat-maps and tracks, learnt from one tag per video.",
+    help="Find objects in videos: boxes, heat-maps and tracks, learned from one tag per video.",
     epilog=f"Extensions: set {VARIABLE} to Python files that register CAMs, losses, label formats or data sets.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

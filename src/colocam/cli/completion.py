@@ -47,7 +47,7 @@ def read_formats() -> list[tuple[str, str]]:
 
 
 def color_means() -> list[str]:
-    """Offer the ways to complete maps by colour."""
+    """Offer the ways to complete maps by color."""
     from colocam.config import COLOR_MEANS
 
     return list(COLOR_MEANS)

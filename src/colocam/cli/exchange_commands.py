@@ -40,7 +40,7 @@ def export(
         Path | None, Option("--out", "-o", help="Folder for the labels; replaces an earlier export.")
     ] = None,
     videos: Annotated[
-        list[Path] | None, Option("--video", help="Video of each table, in order; or folder of the labelled videos.")
+        list[Path] | None, Option("--video", help="Video of each table, in order; or folder of the labeled videos.")
     ] = None,
     tolerance: Annotated[float, Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
     url: Annotated[str, Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
@@ -68,7 +68,7 @@ def export(
             say(f"wrote {out}")
         if push:
             from colocam.integrations.cvat_tasks import push as push_labels
-            from colocam.labels.labelled_videos import read_videos
+            from colocam.labels.labeled_videos import read_videos
             from colocam.labels.table_files import tables_of
 
             push_labels(folder, read_videos(tables_of(tables), videos or []), push)
@@ -103,7 +103,7 @@ def import_(
     ],
     out: Annotated[Path, Option("--out", "-o", help="CSV file of corrections; it must not exist.")],
     tables: Annotated[
-        list[Path] | None, Option("--tables", help="Table of a labelled video, or a folder of tables; repeatable.")
+        list[Path] | None, Option("--tables", help="Table of a labeled video, or a folder of tables; repeatable.")
     ] = None,
     run: Annotated[
         Path | None, Option(help="Run folder whose tags are the known classes. Default: classes of the tables.")
@@ -150,7 +150,7 @@ def learn(
     from colocam.training.learning.lesson import learn as run_learning
     from colocam.training.learning.lesson import learning_without
 
-    learnt = run_learning(run, corrections, out, learning_without(*(without or ()), steps=steps), device=device)
-    for line in learnt.lines():
+    learned = run_learning(run, corrections, out, learning_without(*(without or ()), steps=steps), device=device)
+    for line in learned.lines():
         say(line)
-    say(f"wrote {learnt.folder}; now: colocam localize {learnt.folder} VIDEO -o OUT")
+    say(f"wrote {learned.folder}; now: colocam localize {learned.folder} VIDEO -o OUT")

@@ -86,7 +86,7 @@ class ModelOptions:
     color_mean: Annotated[
         str | None,
         Option(
-            help="Complete maps by colour: off, frame or clip; default: as trained.",
+            help="Complete maps by color: off, frame or clip; default: as trained.",
             autocompletion=completion.color_means,
         ),
     ] = None

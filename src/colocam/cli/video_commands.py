@@ -25,17 +25,17 @@ def localize(
             "images, or folders of both; - for the standard input; rtsp://…; /dev/video0.",
         ),
     ],
-    out: Annotated[Path, Option("--out", "-o", help="Folder for the annotated videos and the localisation tables.")],
+    out: Annotated[Path, Option("--out", "-o", help="Folder for the annotated videos and the localization tables.")],
     table: Annotated[
         str,
         Option(
-            help="Format of the localisation table: csv or parquet.",
+            help="Format of the localization table: csv or parquet.",
             autocompletion=completion.one_of("csv", "parquet"),
         ),
     ] = "csv",
     model: NamedModel = None,
     *,
-    no_video: Annotated[bool, Option("--no-video", help="Write only the localisation tables.")] = False,
+    no_video: Annotated[bool, Option("--no-video", help="Write only the localization tables.")] = False,
     overwrite: Annotated[
         bool, Option("--overwrite", help="Recompute existing results, and replace files that colocam did not write.")
     ] = False,
@@ -47,7 +47,7 @@ def localize(
     ] = None,
     options: ModelOptions,
 ) -> None:
-    """Write an annotated mp4 and a localisation table, one row per frame, for each video."""
+    """Write an annotated mp4 and a localization table, one row per frame, for each video."""
     from colocam.inference.localize import Writing, localize_videos
 
     run, videos = _model_and_videos(words, model)
@@ -87,7 +87,7 @@ def label(
     ] = False,
     options: ModelOptions,
 ) -> None:
-    """Write a localisation table for each video of a catalogue; the same command again does what is missing."""
+    """Write a localization table for each video of a catalogue; the same command again does what is missing."""
     from colocam.inference.label import Execution, label_videos
     from colocam.inference.videos import parse_shard
 
@@ -103,7 +103,7 @@ def label(
         choice=options.choice,
         **options.of_model,
     )
-    say(f"wrote {out / 'films.parquet'}; next: colocam export {out} --to coco -o DATA")
+    say(f"wrote {out / 'videos.parquet'}; next: colocam export {out} --to coco -o DATA")
 
 
 @with_options("refine", "device")

@@ -20,7 +20,7 @@ from colocam.config.schema import (
     LocalizerStage,
     Losses,
     Method,
-    Optimisation,
+    Optimization,
     Seeds,
 )
 
@@ -35,7 +35,7 @@ __all__ = [
     "LocalizerStage",
     "Losses",
     "Method",
-    "Optimisation",
+    "Optimization",
     "Seeds",
     "load_config",
     "parse_value",

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from colocam.config import Backbone, ColorMean
 from colocam.config.explain import explain
@@ -37,15 +37,15 @@ class Card(BaseModel):
         method: name in ``METHODS``.
         presence: slope and offset of the log-odds of presence as a function of the CAM's peak
             (:mod:`colocam.temporal.presence`); None: not calibrated.
-        color_mean: post-processing by colour, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
-        color_growth: size of the boxes with colour mean relative to those without it, which decided about it
-            (docs/method/colour-mean.md); None: it was set, or true boxes decided.
+        color_mean: post-processing by color, ``off``, ``frame`` or ``clip``; τ was chosen on such maps.
+        color_growth: size of the boxes with color mean relative to those without it, which decided about it
+            (docs/method/color-mean.md); None: it was set, or true boxes decided.
         focus: power of the post-processing by the class's CAM (:mod:`colocam.maps.postprocess`), true is 1; τ was
             chosen on such maps.
         chooser: name in :data:`colocam.boxes.CHOOSERS`.
         class_size: side in pixels that the class is read at; None: ``size``.
         map_size: side of the heat maps in pixels; None: ``size``.
-        normalise: the head takes pooled features of Euclidean norm 1.
+        normalize: the head takes pooled features of Euclidean norm 1.
         crop_head: the class is read from a crop around the object (:mod:`colocam.models.localizer_net`).
     """
 
@@ -67,7 +67,7 @@ class Card(BaseModel):
     chooser: str = "largest"
     class_size: Side | None = None
     map_size: Side | None = None
-    normalise: bool = False
+    normalize: Annotated[bool, Field(validation_alias=AliasChoices("normalize", "normalise"))] = False  # up to 0.2.0
     crop_head: bool = False
 
     def focus_power(self, *, on: bool | None = None) -> float:

@@ -49,7 +49,7 @@ METHODS: dict[str, Method] = {
     "fcam": Method("F-CAM", _PUBLISHED),
     "tcam": Method("TCAM", {**_PUBLISHED, "pool": 1}),
 }
-"""Name in the configuration → method. CoLo-CAM without its colour term is ``localizer.losses.coloc=0``."""
+"""Name in the configuration → method. CoLo-CAM without its color term is ``localizer.losses.coloc=0``."""
 
 CAMS = ("cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam", "clip-es")
 CHOOSERS = ("largest", "consensus")
@@ -83,7 +83,7 @@ class Frames(Section):
     crop: Side = 224
     """Side of the random training crop, and of the whole frame at test time."""
     map_size: Count | None = None
-    """Side of the heat maps, which must divide crop; null: crop. Losses, colours, boxes and the decoder's output have
+    """Side of the heat maps, which must divide crop; null: crop. Losses, colors, boxes and the decoder's output have
     this side; the encoder reads frames of side crop."""
     per_clip: Count | None = None
     """Maximum number of cached frames of a clip, chosen at a regular stride; null: all frames."""
@@ -132,7 +132,7 @@ class Backbone(Section):
     """Further arguments of timm's network, e.g. narrower channels."""
 
 
-class Optimisation(Section):
+class Optimization(Section):
     """SGD with Nesterov momentum, as published."""
 
     epochs: Count
@@ -149,13 +149,13 @@ class Optimisation(Section):
 
 
 ColorMean = Literal["off", "frame", "clip"]
-"""Which pixels the colour mean averages over (docs/method/colour-mean.md): off: no colour mean, as published; frame:
+"""Which pixels the color mean averages over (docs/method/color-mean.md): off: no color mean, as published; frame:
 those of the same frame; clip: those of the frames of the same shot."""
 
 COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
 
-class ClassifierStage(Optimisation):
+class ClassifierStage(Optimization):
     """Stage 1: train the classifier of the tags on single frames."""
 
     fit: Literal["sgd", "logistic"] = "sgd"
@@ -167,7 +167,7 @@ class ClassifierStage(Optimisation):
     penalty: Positive = 1e-4
     """logistic: λ of the penalty λ/2 ‖W‖² on the head's weights, beside the mean cross-entropy."""
     views: Count = 4
-    """logistic: images of each frame, the frame itself and random crops with changed colours and blur."""
+    """logistic: images of each frame, the frame itself and random crops with changed colors and blur."""
     epochs: Count = 100
     batch: Count = 32
     """Frames per step."""
@@ -221,7 +221,7 @@ class Losses(Section):
     crf: NonNegative = 2e-9
     """λ, weight of the CRF term (eq. 2)."""
     sigma_rgb: Positive = 15.0
-    """σ of the colour kernels, in levels of 0–255."""
+    """σ of the color kernels, in levels of 0–255."""
     sigma_xy: Positive = 100.0
     """σ of the position kernel, in pixels."""
     size: NonNegative = 0.01
@@ -233,7 +233,7 @@ class Losses(Section):
     barrier_max: Positive = 10.0
     """Upper limit of t."""
     coloc: NonNegative = 1.0
-    """λ_c, weight of the colour co-localisation term (eq. 4); 0 leaves it out."""
+    """λ_c, weight of the color co-localization term (eq. 4); 0 leaves it out."""
     weighting: Literal["adaptive", "constant"] = "adaptive"
     """adaptive: divide eq. 4 by its own magnitude (eq. 5); constant: use λ_c as given."""
     divisor: Literal["affinity", "energy"] = "affinity"
@@ -251,7 +251,7 @@ class Losses(Section):
         return extra
 
 
-class LocalizerStage(Optimisation):
+class LocalizerStage(Optimization):
     """Stage 2: train the decoder on seeds from CAMs."""
 
     epochs: Count = 10
@@ -288,8 +288,8 @@ class LocalizerStage(Optimisation):
     seeds: Seeds = Seeds()
     losses: Losses = Losses()
     color_mean: Literal["auto", "off", "frame", "clip"] = "off"
-    """Post-processing of the trained decoder's maps: average over pixels of similar colour. auto: clip, or off where
-    that shrinks the boxes of held-out videos (docs/method/colour-mean.md)."""
+    """Post-processing of the trained decoder's maps: average over pixels of similar color. auto: clip, or off where
+    that shrinks the boxes of held-out videos (docs/method/color-mean.md)."""
     focus: Focus = False
     """Post-processing of the decoder's maps: weight them by this power of the class's CAM (docs/method/focus.md)."""
     chooser: str = "largest"
@@ -311,11 +311,11 @@ class LocalizerStage(Optimisation):
 
     @property
     def most_color_mean(self) -> ColorMean:
-        """The colour mean of the trained model, unless ``auto`` decides for ``off``."""
+        """The color mean of the trained model, unless ``auto`` decides for ``off``."""
         return "clip" if self.color_mean == "auto" else self.color_mean
 
     def threshold_with(self, color_mean: ColorMean) -> float | None:
-        """``threshold`` for the model's maps; 0.8 of it where ``auto`` decided for maps without colour mean."""
+        """``threshold`` for the model's maps; 0.8 of it where ``auto`` decided for maps without color mean."""
         lower = self.color_mean == "auto" and color_mean == "off"
         return self.threshold and self.threshold * (0.8 if lower else 1.0)
 

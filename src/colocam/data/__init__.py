@@ -87,7 +87,7 @@ def _print_counts(index: Index) -> None:
     if index.summary:
         console.print(index.summary, soft_wrap=True)
     if not index.published:
-        columns = ("frames", "shots", "videos", "labelled frames", "boxes")
+        columns = ("frames", "shots", "videos", "labeled frames", "boxes")
         table = Table("", *columns)
         for split in SPLITS:
             table.add_row(split, *(f"{found[f'{split} {column}']:,}" for column in columns))

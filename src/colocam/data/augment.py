@@ -1,4 +1,4 @@
-"""Random crops, flips, colour changes and blur of whole batches, on the batch's device."""
+"""Random crops, flips, color changes and blur of whole batches, on the batch's device."""
 
 import math
 
@@ -43,7 +43,7 @@ def jitter(frames: Tensor, factors: Tensor) -> Tensor:
     brightness, contrast, saturation = factors[:, :, None, None, None].unbind(1)
     frames = frames.float() * brightness
     frames = (frames - (mean := frames.mean(dim=(1, 2, 3), keepdim=True))) * contrast + mean
-    frames = (frames - (grey := frames.mean(dim=1, keepdim=True))) * saturation + grey
+    frames = (frames - (gray := frames.mean(dim=1, keepdim=True))) * saturation + gray
     return frames.clamp(0, 255)
 
 

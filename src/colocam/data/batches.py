@@ -221,7 +221,7 @@ def spread_samples(clips: Sequence[CachedClip], tags: Sequence[str], per_clip: i
     return chosen_samples(clips, tags, [evenly(len(clip), per_clip) for clip in clips])
 
 
-def labelled_samples(
+def labeled_samples(
     clips: Sequence[CachedClip],
     tags: Sequence[str],
     truth: Truth,
@@ -233,9 +233,9 @@ def labelled_samples(
     chosen = []
     for clip in clips:
         name = clip.clip.name
-        wanted = [frame for frame in truth.labelled(name) if truth.boxes(name, frame) or not present]
-        labelled = np.flatnonzero(np.isin(clip.index, wanted)).tolist()
-        chosen.append([labelled[i] for i in evenly(len(labelled), per_clip or len(labelled))])
+        wanted = [frame for frame in truth.labeled(name) if truth.boxes(name, frame) or not present]
+        labeled = np.flatnonzero(np.isin(clip.index, wanted)).tolist()
+        chosen.append([labeled[i] for i in evenly(len(labeled), per_clip or len(labeled))])
     return chosen_samples(clips, tags, chosen)
 
 

@@ -23,7 +23,7 @@ TRUTH_COLUMNS = ("clip", "frame", "present", *CORNERS, "tag", "video", "split", 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Boxes of the labelled frames.
+    """Boxes of the labeled frames.
 
     Attributes:
         frames: clip name → frame index in the video → boxes in original pixels; none where the object is absent.
@@ -37,8 +37,8 @@ class Truth:
         """All boxes of a frame; empty where the object is absent or the frame has no label."""
         return self.frames.get(clip, {}).get(frame, [])
 
-    def labelled(self, clip: str) -> list[int]:
-        """Sorted indices of the labelled frames."""
+    def labeled(self, clip: str) -> list[int]:
+        """Sorted indices of the labeled frames."""
         return sorted(self.frames.get(clip, {}))
 
 
@@ -99,7 +99,7 @@ class Index:
     Attributes:
         clips: video files, parts of them, or folders of images (then with ``frames``).
         truth: boxes of val and test frames; the frame index counts within the video file, or within ``clip.frames``.
-        sizes: (clip, frame) → width and height of a labelled frame in pixels, where they are known.
+        sizes: (clip, frame) → width and height of a labeled frame in pixels, where they are known.
         name: of the folder to write by default.
         summary: one line that says what was read.
         notes: one line for each kind of irregularity.
@@ -116,20 +116,20 @@ class Index:
 
 
 def count(index: Index) -> dict[str, int]:
-    """Count shots (clips), videos, frames, labelled frames and boxes of each split: ``{"train shots": 12, …}``.
+    """Count shots (clips), videos, frames, labeled frames and boxes of each split: ``{"train shots": 12, …}``.
 
     Frames are those of folders of images; video files are not opened.
     """
     counts: dict[str, int] = {}
     for split in SPLITS:
         clips = [clip for clip in index.clips if clip.split == split]
-        labelled = [boxes for clip in clips for boxes in index.truth.frames.get(clip.name, {}).values()]
+        labeled = [boxes for clip in clips for boxes in index.truth.frames.get(clip.name, {}).values()]
         counts |= {
             f"{split} shots": len(clips),
             f"{split} videos": len({clip.video for clip in clips}),
             f"{split} frames": sum(len(clip.frames) for clip in clips),
-            f"{split} labelled frames": len(labelled),
-            f"{split} boxes": sum(map(len, labelled)),
+            f"{split} labeled frames": len(labeled),
+            f"{split} boxes": sum(map(len, labeled)),
         }
     return counts
 

@@ -1,10 +1,10 @@
 """The objects: figures of outlines with patterns, the six classes, and the things of no class.
 
 Coordinates of a figure: x to the right (the way it faces), y down, in units of its own; ``Figure.unit`` and
-``Figure.centre`` say how large it is at rest, so that scenes can give sizes in pixels.
+``Figure.center`` say how large it is at rest, so that scenes can give sizes in pixels.
 
-A class is a silhouette with its textures, never a colour. Each has a large body with a texture in the object's own
-colours and a small part with a black and white texture that no other class has: a classifier finds the part first, and
+A class is a silhouette with its textures, never a color. Each has a large body with a texture in the object's own
+colors and a small part with a black and white texture that no other class has: a classifier finds the part first, and
 its CAM tends to leave out the body. Things of no class share the kinds of outline (ovals, diamonds, boxes) but none of
 the textures of the parts.
 """
@@ -47,9 +47,9 @@ class Patch:
 
     Attributes:
         outline: polygon (n, 2) in figure coordinates.
-        pattern: how much accent shows where; None for the base colour alone.
-        base: index of the base colour among the object's three (0 base, 1 light, 2 dark).
-        accent: index of the colour that the pattern brings in.
+        pattern: how much accent shows where; None for the base color alone.
+        base: index of the base color among the object's three (0 base, 1 light, 2 dark).
+        accent: index of the color that the pattern brings in.
         contrast: 0–1, how strongly.
     """
 
@@ -108,19 +108,19 @@ class Figure:
 
     Attributes:
         parts: as given.
-        centre: middle (2,) of the box round the figure at rest.
+        center: middle (2,) of the box round the figure at rest.
         unit: geometric mean of that box's width and height: the figure's size in its own units.
-        reach: how far the figure goes from its centre, in units of ``unit``.
+        reach: how far the figure goes from its center, in units of ``unit``.
     """
 
     def __init__(self, *parts: Part) -> None:
         points = np.concatenate([part.points for part in parts])
         low, high = points.min(0), points.max(0)
         self.parts = parts
-        self.centre: Points = (low + high) / 2
+        self.center: Points = (low + high) / 2
         self.unit = float(np.sqrt(np.prod(high - low)))
         # A swinging part may go a little further out than it does at rest.
-        self.reach = 1.1 * float(np.linalg.norm(points - self.centre, axis=1).max()) / self.unit
+        self.reach = 1.1 * float(np.linalg.norm(points - self.center, axis=1).max()) / self.unit
 
 
 def ellipse(x: float, y: float, rx: float, ry: float) -> Points:
@@ -225,9 +225,9 @@ def kite(rng: np.random.Generator) -> Figure:
     joints = [(0.02, 0.86), (0.08, 1.1), (0.0, 1.48), (0.08, 1.86)]
     tail = [Patch(limb([(0, 0.7), *joints], 0.05), base=2)]
     for x, y in joints[1:]:
-        for side, colour in ((-0.36, 1), (0.36, 2)):
+        for side, color in ((-0.36, 1), (0.36, 2)):
             bow = polygon((x, y), (x + side, y - 0.2), (x + side, y + 0.2))
-            tail.append(Patch(bow, base=colour))
+            tail.append(Patch(bow, base=color))
     sail = (
         Patch(
             polygon((0, -0.95), (0.68, waist), (0, 0.86), (-0.68, waist)),
@@ -284,8 +284,8 @@ def snail(rng: np.random.Generator) -> Figure:
         stalks.append(Part((stalk, eye), pivot=(x, -0.06), swing=10, rate=sway, phase=phase))
     trunk = (
         Patch(foot, partial(dots, period=rng.uniform(0.15, 0.19), radius=0.2), base=0, accent=2, contrast=0.4),
-        Patch(shell, partial(rings, period=0.62, centre=coil), contrast=0.2),
-        Patch(ellipse(*coil, 0.44, 0.44), partial(spiral, pitch=rng.uniform(0.25, 0.3), centre=coil), base=1, accent=2),
+        Patch(shell, partial(rings, period=0.62, center=coil), contrast=0.2),
+        Patch(ellipse(*coil, 0.44, 0.44), partial(spiral, pitch=rng.uniform(0.25, 0.3), center=coil), base=1, accent=2),
     )
     return Figure(*stalks, Part(trunk))
 
@@ -307,7 +307,7 @@ def truck(rng: np.random.Generator) -> Figure:
     )
     wheels = [
         Part(
-            (Patch(ellipse(*axle, 0.27, 0.27), partial(spokes, count=3, centre=axle), base=1, accent=2),),
+            (Patch(ellipse(*axle, 0.27, 0.27), partial(spokes, count=3, center=axle), base=1, accent=2),),
             pivot=axle,
             spin=spin,
         )

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from colocam.demo.figures import CONTEXTS, Figure, Part, Patch, Points, distractor
-from colocam.demo.textures import Array, as_float, fractal_noise, lattice, object_colours, oklch, ramp, stripes
+from colocam.demo.textures import Array, as_float, fractal_noise, lattice, object_colors, oklch, ramp, stripes
 
 OVERSAMPLE = 3
 RIM = 0.035
@@ -32,7 +32,7 @@ class Sprite:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A figure in its colours, ready to be drawn at any place, size, tilt and time."""
+    """A figure in its colors, ready to be drawn at any place, size, tilt and time."""
 
     figure: Figure
     sprites: tuple[Sprite, ...]
@@ -49,7 +49,7 @@ class Actor:
         flip = -1.0 if self.mirrored else 1.0
         place = np.array([[flip * cos, -sin, 0.0], [flip * sin, cos, 0.0], [0.0, 0.0, 1.0]])
         # Half a pixel, since warping counts from the middle of the first pixel.
-        place[:2, 2] = position - place[:2, :2] @ self.figure.centre - 0.5
+        place[:2, 2] = position - place[:2, :2] @ self.figure.center - 0.5
         for sprite in self.sprites:
             _over(layer, sprite.image, place @ sprite.part.pose(seconds) @ sprite.to_figure)
 
@@ -61,27 +61,27 @@ class Actor:
         return float(layer[..., 3].sum()) / REFERENCE**2
 
 
-def make_actor(figure: Figure, colours: Array, size: float, *, mirrored: bool = False) -> Actor:
-    """Paint ``figure`` in ``colours`` (3, 3), sharp enough to be drawn at about ``size`` pixels."""
+def make_actor(figure: Figure, colors: Array, size: float, *, mirrored: bool = False) -> Actor:
+    """Paint ``figure`` in ``colors`` (3, 3), sharp enough to be drawn at about ``size`` pixels."""
     density = 1.25 * size / figure.unit
-    return Actor(figure, tuple(_paint(part, colours, density) for part in figure.parts), mirrored)
+    return Actor(figure, tuple(_paint(part, colors, density) for part in figure.parts), mirrored)
 
 
-def _paint(part: Part, colours: Array, density: float) -> Sprite:
+def _paint(part: Part, colors: Array, density: float) -> Sprite:
     points = part.points
     low = points.min(0) - 2 / density
     width, height = (int(n) for n in np.ceil((points.max(0) - low) * density + 2))
     fine = density * OVERSAMPLE
     image = np.zeros((height * OVERSAMPLE, width * OVERSAMPLE, 4), np.float32)
     for patch in part.patches:
-        _fill(image, patch, colours, low, fine)
+        _fill(image, patch, colors, low, fine)
     image = as_float(cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA))
     shift = low + 0.5 / density
     to_figure = np.array([[1 / density, 0, shift[0]], [0, 1 / density, shift[1]], [0, 0, 1]])
     return Sprite(image, to_figure, part)
 
 
-def _fill(image: Array, patch: Patch, colours: Array, origin: Points, density: float) -> None:
+def _fill(image: Array, patch: Patch, colors: Array, origin: Points, density: float) -> None:
     """Paint one patch over ``image`` (h, w, 4), whose upper left corner is at ``origin``; in place."""
     low, high = patch.outline.min(0), patch.outline.max(0)
     left, upper = (int(n) for n in np.floor((low - origin) * density))
@@ -95,13 +95,13 @@ def _fill(image: Array, patch: Patch, colours: Array, origin: Points, density: f
     light = np.broadcast_to(1.08 - 0.26 * (y[:, None] - low[1]) / (high[1] - low[1]), mask.shape)
     rim = cv2.distanceTransform(mask, cv2.DIST_L2, 3) < RIM * density
     light = np.where(rim, 0.62 * light, light)[..., None]
-    colour = colours[patch.base]
+    color = colors[patch.base]
     if patch.pattern is not None:
         u, v = np.meshgrid(x, y)
         share = (patch.contrast * patch.pattern(u, v))[..., None]
-        colour = colour * (1 - share) + colours[patch.accent] * share
+        color = color * (1 - share) + colors[patch.accent] * share
     inside = mask > 0
-    region[inside, :3] = np.clip(colour * light, 0, 1)[inside]
+    region[inside, :3] = np.clip(color * light, 0, 1)[inside]
     region[inside, 3] = 1
 
 
@@ -128,13 +128,13 @@ def lay(below: Array, above: Array) -> None:
 
 
 def paint_background(
-    rng: np.random.Generator, colours: Array, width: int, height: int, *, unit: float, contexts: Sequence[str]
+    rng: np.random.Generator, colors: Array, width: int, height: int, *, unit: float, contexts: Sequence[str]
 ) -> Array:
     """A cluttered, textured background, opaque RGBA (height, width, 4) in 0–1.
 
     Args:
         rng: everything is drawn from it.
-        colours: the background's colours (k, 3).
+        colors: the background's colors (k, 3).
         width: of the canvas in pixels.
         height: of the canvas in pixels.
         unit: the frame's height in pixels, which sets the size of the things.
@@ -145,14 +145,14 @@ def paint_background(
     y, x = np.mgrid[:height, :width].astype(np.float32)
     angle = rng.uniform(0, 2 * np.pi)
     slope = 0.5 + (np.cos(angle) * (x / width - 0.5) + np.sin(angle) * (y / height - 0.5))
-    canvas = ramp(colours, field * 0.7 + slope * 0.3)
+    canvas = ramp(colors, field * 0.7 + slope * 0.3)
     if rng.random() < 0.5:
-        canvas = _ground(rng, canvas, colours, y, unit)
-    canvas = _soft_shapes(rng, canvas, colours, unit)
-    canvas = _lines(rng, canvas, colours, unit)
+        canvas = _ground(rng, canvas, colors, y, unit)
+    canvas = _soft_shapes(rng, canvas, colors, unit)
+    canvas = _lines(rng, canvas, colors, unit)
     for tag in contexts:
         for _ in range(int(rng.integers(1, 4))):
-            canvas = _context(rng, canvas, colours, tag, unit)
+            canvas = _context(rng, canvas, colors, tag, unit)
     grain = fractal_noise(rng, height, width, cell=rng.uniform(2, 6), octaves=2) - 0.5
     canvas = as_float(np.clip(canvas * (1 + rng.uniform(0.1, 0.3) * grain[..., None]), 0, 1))
     opaque = np.dstack([canvas, np.ones((height, width), np.float32)])
@@ -160,31 +160,31 @@ def paint_background(
     return opaque
 
 
-def _ground(rng: np.random.Generator, canvas: Array, colours: Array, y: Array, unit: float) -> Array:
+def _ground(rng: np.random.Generator, canvas: Array, colors: Array, y: Array, unit: float) -> Array:
     """Another surface below an uneven horizon, seen at a slant."""
     height, width = y.shape
     horizon = height * rng.uniform(0.4, 0.75)
     edge = fractal_noise(rng, 1, width, cell=unit * 0.4, octaves=4)[0] * unit * rng.uniform(0.05, 0.35)
     flat = fractal_noise(rng, max(height // 4, 1), width, cell=unit * 0.25, octaves=5, gain=0.6)
-    surface = ramp(colours[::-1], as_float(cv2.resize(flat, (width, height), interpolation=cv2.INTER_LINEAR)))
+    surface = ramp(colors[::-1], as_float(cv2.resize(flat, (width, height), interpolation=cv2.INTER_LINEAR)))
     below = np.clip(y - horizon - edge, 0, 1)[..., None]
     return as_float(canvas * (1 - below) + surface * below)
 
 
-def _soft_shapes(rng: np.random.Generator, canvas: Array, colours: Array, unit: float) -> Array:
+def _soft_shapes(rng: np.random.Generator, canvas: Array, colors: Array, unit: float) -> Array:
     """Blurred blobs and boxes, as of things out of focus."""
     height, width = canvas.shape[:2]
     for _ in range(3):
         layer, blur = canvas.copy(), rng.uniform(0.004, 0.05) * unit
         for _ in range(int(rng.integers(2, 6))):
-            colour = colours[int(rng.integers(len(colours)))]
+            color = colors[int(rng.integers(len(colors)))]
             if rng.random() < 0.35:
-                colour = oklch(rng.uniform(0.3, 0.85), rng.uniform(0.02, 0.13), rng.uniform(0, 360))
-            centre = (rng.uniform(0, width), rng.uniform(0, height))
+                color = oklch(rng.uniform(0.3, 0.85), rng.uniform(0.02, 0.13), rng.uniform(0, 360))
+            center = (rng.uniform(0, width), rng.uniform(0, height))
             axes = tuple(rng.uniform(0.05, 0.32, 2) * unit)
-            rotated = (centre, axes, float(rng.uniform(0, 180)))
+            rotated = (center, axes, float(rng.uniform(0, 180)))
             corners = cv2.boxPoints(rotated) if rng.random() < 0.5 else _oval(rotated)
-            cv2.fillPoly(layer, [np.round(corners * 16).astype(np.int32)], colour.tolist(), cv2.LINE_8, 4)
+            cv2.fillPoly(layer, [np.round(corners * 16).astype(np.int32)], color.tolist(), cv2.LINE_8, 4)
         canvas = as_float(0.25 * canvas + 0.75 * cv2.GaussianBlur(layer, (0, 0), max(blur, 0.6)))
     return canvas
 
@@ -196,24 +196,24 @@ def _oval(rotated: tuple[tuple[float, float], tuple[float, ...], float]) -> Poin
     return np.stack([x + u * np.cos(turn) - v * np.sin(turn), y + u * np.sin(turn) + v * np.cos(turn)], 1)
 
 
-def _lines(rng: np.random.Generator, canvas: Array, colours: Array, unit: float) -> Array:
+def _lines(rng: np.random.Generator, canvas: Array, colors: Array, unit: float) -> Array:
     """Families of lines: twigs, cables, planks."""
     height, width = canvas.shape[:2]
     layer = canvas.copy()
     for _ in range(int(rng.integers(1, 4))):
-        direction, colour = rng.uniform(0, np.pi), colours[int(rng.integers(len(colours)))] * rng.uniform(0.6, 1.2)
+        direction, color = rng.uniform(0, np.pi), colors[int(rng.integers(len(colors)))] * rng.uniform(0.6, 1.2)
         for _ in range(int(rng.integers(2, 9))):
             middle = np.array([rng.uniform(0, width), rng.uniform(0, height)])
             turn = direction + rng.normal(0, 0.08)
             half = np.array([np.cos(turn), np.sin(turn)]) * unit * rng.uniform(0.1, 0.6)
             ends = [tuple(int(n) for n in np.round((middle + sign * half) * 16)) for sign in (-1, 1)]
             thickness = max(1, round(unit * rng.uniform(0.005, 0.03)))
-            cv2.line(layer, ends[0], ends[1], np.clip(colour, 0, 1).tolist(), thickness, cv2.LINE_8, 4)
+            cv2.line(layer, ends[0], ends[1], np.clip(color, 0, 1).tolist(), thickness, cv2.LINE_8, 4)
     return as_float(cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.5, 1.2)))
 
 
-def _context(rng: np.random.Generator, canvas: Array, colours: Array, tag: str, unit: float) -> Array:
-    """A patch of the texture that goes with a class, with an uneven soft edge, in the background's own colours."""
+def _context(rng: np.random.Generator, canvas: Array, colors: Array, tag: str, unit: float) -> Array:
+    """A patch of the texture that goes with a class, with an uneven soft edge, in the background's own colors."""
     height, width = canvas.shape[:2]
     y, x = np.mgrid[:height, :width].astype(np.float32)
     cx, cy, reach = rng.uniform(0.1, 0.9) * width, rng.uniform(0.15, 0.85) * height, rng.uniform(0.22, 0.42) * unit
@@ -222,7 +222,7 @@ def _context(rng: np.random.Generator, canvas: Array, colours: Array, tag: str, 
     turn = np.radians(rng.normal(0, 8))
     u, v = x * np.cos(turn) + y * np.sin(turn), y * np.cos(turn) - x * np.sin(turn)
     share = cv2.GaussianBlur(CONTEXTS[tag](u, v, unit * rng.uniform(0.1, 0.15)), (0, 0), 0.7)[..., None]
-    first, second = (colours[0], colours[-1]) if rng.random() < 0.5 else (colours[-1], colours[0])
+    first, second = (colors[0], colors[-1]) if rng.random() < 0.5 else (colors[-1], colors[0])
     texture = (0.6 * canvas + 0.4 * first) * (1 - share) + (0.4 * canvas + 0.6 * second) * share
     return as_float(canvas * (1 - mask) + texture * mask)
 
@@ -233,13 +233,13 @@ def _clutter(rng: np.random.Generator, canvas: Array, unit: float) -> None:
     layer = np.zeros((height, width, 4), np.float32)
     for _ in range(int(rng.integers(2, 9))):
         size = unit * rng.uniform(0.04, 0.16)
-        thing = make_actor(distractor(rng), object_colours(rng, rng.uniform(0, 360)), size)
+        thing = make_actor(distractor(rng), object_colors(rng, rng.uniform(0, 360)), size)
         thing.draw(layer, rng.uniform(0, 1, 2) * (width, height), size, rng.uniform(0, 2 * np.pi), 0.0)
     lay(canvas, as_float(cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.4, 1.0))))
 
 
 def paint_foreground(
-    rng: np.random.Generator, colours: Array, width: int, height: int, *, target: Points, size: float
+    rng: np.random.Generator, colors: Array, width: int, height: int, *, target: Points, size: float
 ) -> Array:
     """What stands between camera and object, premultiplied RGBA (height, width, 4): bars, a post, a fence or foliage.
 
@@ -248,31 +248,31 @@ def paint_foreground(
     layer = np.zeros((height, width, 4), np.float32)
     hue = rng.uniform(0, 360)
     leaf = oklch(rng.uniform(0.25, 0.6), rng.uniform(0.02, 0.1), hue)
-    colour = leaf if rng.random() < 0.5 else colours[int(rng.integers(len(colours)))] * rng.uniform(0.4, 0.8)
+    color = leaf if rng.random() < 0.5 else colors[int(rng.integers(len(colors)))] * rng.uniform(0.4, 0.8)
     kind = rng.choice(["bars", "post", "foliage", "mesh"], p=[0.3, 0.25, 0.35, 0.1])
     y, x = np.mgrid[:height, :width].astype(np.float32)
     if kind == "mesh":
         mask = lattice(x, y, size * rng.uniform(0.5, 0.8), 0.12)
-        _tint(layer, mask * (np.hypot(x - target[0], y - target[1]) < 1.2 * size), colour, y)
+        _tint(layer, mask * (np.hypot(x - target[0], y - target[1]) < 1.2 * size), color, y)
     elif kind == "bars":
         period, angle = size * rng.uniform(0.45, 0.7), rng.normal(0, 6) + 90 * float(rng.random() < 0.3)
         bars = stripes(x - np.float32(target[0]), y, period, angle, rng.uniform(0.2, 0.35))
-        _tint(layer, bars * (np.abs(x - target[0]) < 1.4 * size), colour, y)
+        _tint(layer, bars * (np.abs(x - target[0]) < 1.4 * size), color, y)
     elif kind == "post":
         half, lean = size * rng.uniform(0.1, 0.24), rng.normal(0, 0.12)
-        _tint(layer, (np.abs(x - target[0] - lean * (y - target[1])) < half).astype(np.float32), colour, y)
+        _tint(layer, (np.abs(x - target[0] - lean * (y - target[1])) < half).astype(np.float32), color, y)
     else:
         for _ in range(int(rng.integers(10, 26))):
-            centre = target + rng.normal(0, 0.36, 2) * size
+            center = target + rng.normal(0, 0.36, 2) * size
             axes = tuple(rng.uniform((0.2, 0.07), (0.5, 0.16)) * size)
-            rotated = ((centre[0], centre[1]), axes, float(rng.uniform(0, 180)))
-            shade = np.clip(colour * rng.uniform(0.7, 1.35), 0, 1)
+            rotated = ((center[0], center[1]), axes, float(rng.uniform(0, 180)))
+            shade = np.clip(color * rng.uniform(0.7, 1.35), 0, 1)
             cv2.fillPoly(layer, [np.round(_oval(rotated) * 16).astype(np.int32)], [*shade.tolist(), 1.0], cv2.LINE_8, 4)
     return as_float(cv2.GaussianBlur(layer, (0, 0), rng.uniform(0.6, 1.3)))
 
 
-def _tint(layer: Array, mask: Array, colour: Array, y: Array) -> None:
-    """Fill ``mask`` with ``colour``, lighter above; in place."""
-    shade = np.clip(colour * (1.15 - 0.4 * y / y.shape[0])[..., None], 0, 1)
+def _tint(layer: Array, mask: Array, color: Array, y: Array) -> None:
+    """Fill ``mask`` with ``color``, lighter above; in place."""
+    shade = np.clip(color * (1.15 - 0.4 * y / y.shape[0])[..., None], 0, 1)
     layer[..., :3] = shade * mask[..., None]
     layer[..., 3] = mask

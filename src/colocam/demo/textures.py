@@ -1,8 +1,8 @@
-"""Patterns, noise and colours of the synthetic videos.
+"""Patterns, noise and colors of the synthetic videos.
 
 A pattern is a function of two coordinate arrays u, v of one shape, and of parameters of its own. It gives, at each
-place, how much of the accent colour shows through the base colour: float32, 0–1. Periods are in the units of the
-coordinates. Colours are sampled for each video, so that no colour predicts a class.
+place, how much of the accent color shows through the base color: float32, 0–1. Periods are in the units of the
+coordinates. Colors are sampled for each video, so that no color predicts a class.
 """
 
 from collections.abc import Callable
@@ -34,19 +34,19 @@ def dots(u: Array, v: Array, period: float, radius: float = 0.3) -> Array:
     return _below(np.hypot(x % 1 - 0.5, (y % 1 - 0.5) * 0.866), radius)
 
 
-def rings(u: Array, v: Array, period: float, centre: tuple[float, float]) -> Array:
+def rings(u: Array, v: Array, period: float, center: tuple[float, float]) -> Array:
     """Concentric rings."""
-    return _below(np.hypot(u - centre[0], v - centre[1]) / period % 1, 0.5)
+    return _below(np.hypot(u - center[0], v - center[1]) / period % 1, 0.5)
 
 
-def spokes(u: Array, v: Array, count: int, centre: tuple[float, float]) -> Array:
-    """``count`` sectors round ``centre``."""
-    return _below(np.arctan2(v - centre[1], u - centre[0]) * count / (2 * np.pi) % 1, 0.5)
+def spokes(u: Array, v: Array, count: int, center: tuple[float, float]) -> Array:
+    """``count`` sectors round ``center``."""
+    return _below(np.arctan2(v - center[1], u - center[0]) * count / (2 * np.pi) % 1, 0.5)
 
 
-def spiral(u: Array, v: Array, pitch: float, centre: tuple[float, float]) -> Array:
+def spiral(u: Array, v: Array, pitch: float, center: tuple[float, float]) -> Array:
     """An Archimedean spiral that grows by ``pitch`` a turn."""
-    x, y = u - centre[0], v - centre[1]
+    x, y = u - center[0], v - center[1]
     return _below((np.hypot(x, y) / pitch + np.arctan2(y, x) / (2 * np.pi)) % 1, 0.5)
 
 
@@ -151,7 +151,7 @@ class Palette(NamedTuple):
 
 
 def oklch(lightness: float, chroma: float, hue: float) -> Array:
-    """RGB (3,) in 0–1 (gamma-coded sRGB) of a colour in OKLCh; ``hue`` in degrees; clipped to the gamut."""
+    """RGB (3,) in 0–1 (gamma-coded sRGB) of a color in OKLCh; ``hue`` in degrees; clipped to the gamut."""
     a, b = chroma * np.cos(np.radians(hue)), chroma * np.sin(np.radians(hue))
     lms = np.array([lightness, a, b]) @ _OKLAB_TO_LMS
     linear = np.clip(lms**3 @ _LMS_TO_RGB, 0, 1)
@@ -170,7 +170,7 @@ _LMS_TO_RGB = np.array(
 )
 
 
-def object_colours(rng: np.random.Generator, hue: float) -> Array:
+def object_colors(rng: np.random.Generator, hue: float) -> Array:
     """Base, light accent and dark trim (3, 3) of one thing, of related hues."""
     chroma, turn = rng.uniform(0.08, 0.19), rng.choice([0.0, 40.0, -40.0, 180.0]) + rng.uniform(-12, 12)
     return np.stack(
@@ -183,21 +183,21 @@ def object_colours(rng: np.random.Generator, hue: float) -> Array:
 
 
 def draw_palette(rng: np.random.Generator, *, near: bool) -> Palette:
-    """Sample the colours of a video; with ``near`` the background is of about the object's base colour."""
+    """Sample the colors of a video; with ``near`` the background is of about the object's base color."""
     hue = rng.uniform(0, 360)
-    thing = object_colours(rng, hue)
+    thing = object_colors(rng, hue)
     candidates = [
         _background(rng, hue + rng.normal(0, 14), rng.uniform(0.06, 0.16))
         if near
         else _background(rng, hue + rng.uniform(75, 285), rng.uniform(0.02, 0.1))
         for _ in range(12)
     ]
-    distance = [float(np.linalg.norm(colours - thing[0], axis=1).min()) for colours in candidates]
+    distance = [float(np.linalg.norm(colors - thing[0], axis=1).min()) for colors in candidates]
     return Palette(thing, candidates[int(np.argmin(distance) if near else np.argmax(distance))])
 
 
 def _background(rng: np.random.Generator, hue: float, chroma: float) -> Array:
-    """Five related colours (5, 3), dark to light."""
+    """Five related colors (5, 3), dark to light."""
     low = rng.uniform(0.22, 0.5)
     levels, drift = np.linspace(low, low + rng.uniform(0.25, 0.42), 5), np.linspace(-0.5, 0.5, 5) * rng.uniform(-40, 40)
     return np.stack(
@@ -205,9 +205,9 @@ def _background(rng: np.random.Generator, hue: float, chroma: float) -> Array:
     )
 
 
-def ramp(colours: Array, value: Array) -> Array:
-    """Colours (h, w, 3) found at ``value`` (h, w) in 0–1 along the list ``colours`` (k, 3), linearly between them."""
-    place = np.clip(value, 0, 1) * (len(colours) - 1)
-    index = np.minimum(place.astype(np.intp), len(colours) - 2)
+def ramp(colors: Array, value: Array) -> Array:
+    """Colors (h, w, 3) found at ``value`` (h, w) in 0–1 along the list ``colors`` (k, 3), linearly between them."""
+    place = np.clip(value, 0, 1) * (len(colors) - 1)
+    index = np.minimum(place.astype(np.intp), len(colors) - 2)
     share = (place - index)[..., None]
-    return as_float(colours[index] * (1 - share) + colours[index + 1] * share)
+    return as_float(colors[index] * (1 - share) + colors[index + 1] * share)

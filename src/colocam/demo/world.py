@@ -14,7 +14,7 @@ import numpy.typing as npt
 from colocam.demo.figures import CLASSES, CONTEXTS, distractor
 from colocam.demo.motion import STYLES, Camera, Light, Route, Size, leave, lighting, pan, roam
 from colocam.demo.painting import Actor, lay, make_actor, paint_background, paint_foreground
-from colocam.demo.textures import Array, Palette, as_float, draw_palette, object_colours
+from colocam.demo.textures import Array, Palette, as_float, draw_palette, object_colors
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Box, Float64Array, Split
 from colocam.utils.device import cores
@@ -161,7 +161,7 @@ class Traits:
     """The properties of a video.
 
     Attributes:
-        near: the background has about the object's colour.
+        near: the background has about the object's color.
         empty: the object is away for a while.
         occluded: the object passes behind things in the foreground.
         context: the texture that goes with the class is about.
@@ -271,9 +271,9 @@ class _Moving:
         lay(region, total)
 
 
-def _hero(looks: Rng, moves: Rng, tag: str, traits: Traits, time: Float64Array, frame: Size, colours: Array) -> _Moving:
+def _hero(looks: Rng, moves: Rng, tag: str, traits: Traits, time: Float64Array, frame: Size, colors: Array) -> _Moving:
     size = traits.size * frame[1]
-    actor = make_actor(CLASSES[tag](looks), colours, size, mirrored=bool(looks.random() < 0.5))
+    actor = make_actor(CLASSES[tag](looks), colors, size, mirrored=bool(looks.random() < 0.5))
     limits = SIZES[0] * frame[1], SIZES[1] * frame[1]
     route = roam(moves, time, frame, size=size, style=STYLES[traits.style], limits=limits)
     if traits.empty:
@@ -285,7 +285,7 @@ def _passer_by(rng: Rng, time: Float64Array, frame: Size) -> _Moving:
     size = frame[1] * float(np.exp(rng.uniform(np.log(0.12), np.log(0.42))))
     style = STYLES[str(rng.choice(list(STYLES)))]
     route = roam(rng, time, frame, size=size, style=style, limits=(0.7 * size, 1.4 * size))
-    return _Moving(make_actor(distractor(rng), object_colours(rng, rng.uniform(0, 360)), size), route)
+    return _Moving(make_actor(distractor(rng), object_colors(rng, rng.uniform(0, 360)), size), route)
 
 
 def _foreground(rng: Rng, palette: Palette, canvas: Size, camera: Camera, route: Route) -> Array:

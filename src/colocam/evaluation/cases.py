@@ -102,7 +102,7 @@ def _padded(boxes: Sequence[npt.ArrayLike]) -> Float64Array:
 
 
 class Example(NamedTuple):
-    """A frame of a localised shot for the report.
+    """A frame of a localized shot for the report.
 
     Attributes:
         clip: the shot.

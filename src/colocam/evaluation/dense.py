@@ -20,7 +20,7 @@ from colocam.evaluation.metrics.dense_scores import (
     best_iou,
     mean_or_none,
     mean_scores,
-    neighbour_changes,
+    neighbor_changes,
     pool,
     score_shot,
 )
@@ -34,7 +34,7 @@ from colocam.utils.progress import progress, say
 from colocam.utils.tables import read_rows
 
 WARM_UP = 8
-"""Frames that are localised before the time is measured: compiling and the first allocations are not counted."""
+"""Frames that are localized before the time is measured: compiling and the first allocations are not counted."""
 
 
 class Seen(NamedTuple):
@@ -65,7 +65,7 @@ def evaluate_dense(
     refine: str | Path | None = None,
     **options: Any,  # noqa: ANN401 - the fields of Options
 ) -> DenseEvaluation:
-    """Localise in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
+    """Localize in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
 
     Each shot is processed without its tag and with it; where the truth has empty frames, several boxes a frame or names
     of objects, :func:`colocam.evaluation.objects.evaluate_objects` measures them too. Shots whose tag the model does
@@ -81,7 +81,7 @@ def evaluate_dense(
         shots: names of the shots to use; None for all.
         device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
         refine: a promptable segmenter that gives the boxes, see
-            :func:`colocam.segment.load_segmenter`; None: boxes learnt from tags alone.
+            :func:`colocam.segment.load_segmenter`; None: boxes learned from tags alone.
         options: fields of :class:`colocam.inference.options.Options` but tag and instances, e.g. ``smooth="online"``.
     """
     run = Path(run)
@@ -190,7 +190,7 @@ def _localize(
     seconds = time.perf_counter() - began
     measured = ShotMeasurements(
         overlaps=np.array([*overlaps.values()]),
-        changes=neighbour_changes(boxes),
+        changes=neighbor_changes(boxes),
         class_right=np.array([*right.values()]),
         switches=np.array([a != b for a, b in pairwise(tags)], bool),
         frames=np.array([len(tags)]),
@@ -208,7 +208,7 @@ def _row(name: str, shots: Sequence[Shot], tag: str | None = None) -> DenseRow:
         boxed_frames=len(free.overlaps),
         without_tag=score_shot(free),
         with_tag=score_shot(told),
-        true_jitter=mean_or_none(np.concatenate([neighbour_changes(shot.true) for shot in shots])),
+        true_jitter=mean_or_none(np.concatenate([neighbor_changes(shot.true) for shot in shots])),
         tag=tag,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
-from colocam.data.batches import Samples, labelled_samples
+from colocam.data.batches import Samples, labeled_samples
 from colocam.data.truth import read_truth
 from colocam.evaluation.run_evaluation import original_images
 from colocam.maps.mapper import Mapper, map_batches
@@ -66,7 +66,7 @@ class Glances:
         run, truth = open_run(self.folder), read_truth(self.boxes)
         first = {clip.clip.tag: clip for clip in reversed(run.clips("test"))}
         tags = run.catalogue.tags
-        samples = labelled_samples([first[tag] for tag in tags if tag in first], tags, truth, present=True)
+        samples = labeled_samples([first[tag] for tag in tags if tag in first], tags, truth, present=True)
         clips, shown = samples.indices.clips.numpy(), []
         for clip in np.unique(clips):
             rows = np.flatnonzero(clips == clip)

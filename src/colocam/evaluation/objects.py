@@ -27,14 +27,14 @@ from colocam.types import Box, Clip, Float64Array, Image, Localization
 from colocam.utils.progress import progress
 
 WAY = "with the tag"
-"""How shots are localised, as the report says it."""
+"""How shots are localized, as the report says it."""
 
 
 def evaluate_objects(localizer: Localizer, clips: Sequence[Clip], truth: Truth, path: Path) -> ObjectScores | None:
     """Scores of all boxes, presence and tracks, where the truth has what they need; None where it has nothing.
 
-    Shots are localised once with one box a frame, if a labelled frame is empty, and once with ``instances``, if a frame
-    has several true boxes or the objects have names. Only labelled frames count.
+    Shots are localized once with one box a frame, if a labeled frame is empty, and once with ``instances``, if a frame
+    has several true boxes or the objects have names. Only labeled frames count.
 
     Args:
         localizer: the model with its options; tag and ``instances`` are set here.
@@ -66,7 +66,7 @@ def _presence(
     examples: list[Example] = []
     for clip in clips:
         of_clip: dict[bool, Example] = {}
-        for image, found, true in _labelled_frames(localizer.with_options(tag=clip.tag, instances=False), clip, truth):
+        for image, found, true in _labeled_frames(localizer.with_options(tag=clip.tag, instances=False), clip, truth):
             one = found[0]
             if one.presence is None:  # the model has no calibration
                 return None, []
@@ -99,7 +99,7 @@ def _several(
     for clip in clips:
         example: Example | None = None
         ids, tracks = truth.ids.get(clip.name), {}
-        for image, every, true in _labelled_frames(localizer.with_options(tag=clip.tag, instances=True), clip, truth):
+        for image, every, true in _labeled_frames(localizer.with_options(tag=clip.tag, instances=True), clip, truth):
             found = [one for one in every if one.box is not None]
             predicted.append(_corners([one.box for one in found if one.box]))
             scores.append(np.array([one.score for one in found], np.float64))
@@ -129,16 +129,16 @@ def _several(
     return result, worst(examples)
 
 
-def _labelled_frames(
+def _labeled_frames(
     localizer: Localizer, clip: Clip, truth: Truth
 ) -> Iterator[tuple[Image, list[Localization], list[Box]]]:
-    """Each labelled frame of a shot with everything that was found in it, and its true boxes."""
-    labelled = truth.frames.get(clip.name, {})
+    """Each labeled frame of a shot with everything that was found in it, and its true boxes."""
+    labeled = truth.frames.get(clip.name, {})
     with closing(localizer.stream(clip_frames(clip))) as stream:
         for index, group in groupby(stream, key=lambda pair: pair[1].frame):
-            if index in labelled:
+            if index in labeled:
                 pairs = list(group)
-                yield pairs[0][0].image, [found for _, found in pairs], labelled[index]
+                yield pairs[0][0].image, [found for _, found in pairs], labeled[index]
 
 
 def _corners(boxes: Sequence[Sequence[float]]) -> Float64Array:

@@ -26,13 +26,13 @@ from colocam.evaluation.metrics import (
 from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, V2_OVERLAPS, hits_of_overlaps
 from colocam.evaluation.metrics.object_scores import ROUNDING, SEVERAL
 from colocam.evaluation.prediction_files import (
-    LabelledClips,
-    LabelledFrame,
+    LabeledClips,
+    LabeledFrame,
     Map,
     PredictedBox,
     map_files,
     read_boxes,
-    read_labelled,
+    read_labeled,
     read_map,
     read_mask,
 )
@@ -63,7 +63,7 @@ def evaluate_predictions(
         predictions: table of boxes (``read_boxes``) or folder of maps (``map_files``).
         boxes: table of true boxes.
         manifest: gives tag, video, split and size of the clips; not needed where the table of true boxes has columns
-            for them (``read_labelled``).
+            for them (``read_labeled``).
         split: the evaluated split.
         size: boxes are compared in a frame of (size, size), true ones truncated to integers, as published (224);
             None: in pixels of the frame, as they are. Maps are always compared in their own pixels, as published.
@@ -74,8 +74,8 @@ def evaluate_predictions(
         raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
     if not predictions.is_dir() and masks is not None:
         raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
-    labelled = read_labelled(source, None if manifest is None else Path(manifest), split)
-    frames = labelled.frames(split)
+    labeled = read_labeled(source, None if manifest is None else Path(manifest), split)
+    frames = labeled.frames(split)
     if not frames:
         raise ColocamError(
             f"{source} has no box for a '{split}' frame: check the clip names, the split and the manifest"
@@ -92,17 +92,17 @@ def evaluate_predictions(
         videos=len({frame.clip.video for frame in frames}),
         clips=len({frame.clip.name for frame in frames}),
         boxes=sum(len(frame.boxes) for frame in frames),
-        classes=len(labelled.tags),
+        classes=len(labeled.tags),
         missing=len(missing),
     )
     if files:
-        return _maps(labelled, frames, files, data, None if masks is None else map_files(Path(masks)))
-    return _boxes(labelled, frames, table, data, size)
+        return _maps(labeled, frames, files, data, None if masks is None else map_files(Path(masks)))
+    return _boxes(labeled, frames, table, data, size)
 
 
 def _boxes(
-    labelled: LabelledClips,
-    frames: Sequence[LabelledFrame],
+    labeled: LabeledClips,
+    frames: Sequence[LabeledFrame],
     table: Predicted,
     data: EvaluatedData,
     size: int | None,
@@ -119,7 +119,7 @@ def _boxes(
         predicted.append(boxes)
         true.append(there)
     hits = overlaps[None, :, None] >= np.array(V2_OVERLAPS)[:, None, None] - ROUNDING
-    about = _about(labelled, frames)
+    about = _about(labeled, frames)
     top1 = None
     if any(found[0].tag for found in table.values()):
         top1 = np.array([tag == frame.clip.tag for tag, frame in zip(tags, frames, strict=True)])
@@ -145,35 +145,35 @@ def _instances(predicted: Sequence[Float64Array], true: Sequence[Float64Array]) 
 
 
 def _maps(
-    labelled: LabelledClips,
-    frames: Sequence[LabelledFrame],
+    labeled: LabeledClips,
+    frames: Sequence[LabeledFrame],
     files: Files,
     data: EvaluatedData,
     masks: Files | None,
 ) -> PredictionEvaluation:
-    held_out = [frame for frame in labelled.frames("val") if frame.key in files]
+    held_out = [frame for frame in labeled.frames("val") if frame.key in files]
     # Without maps of validation videos, those of the evaluated videos choose the threshold; that needs no box either.
-    unlabelled = _files_of(labelled, files, "val") or _files_of(labelled, files, data.split)
-    tags_only = tags_only_threshold(checked_levels(read_map(path)[None])[0] for path in unlabelled)
+    unlabeled = _files_of(labeled, files, "val") or _files_of(labeled, files, data.split)
+    tags_only = tags_only_threshold(checked_levels(read_map(path)[None])[0] for path in unlabeled)
     grid = np.append(PUBLISHED_THRESHOLDS, tags_only)
     validation = None
     if held_out:
         overlaps, maxima, _ = _overlaps(held_out, files, None)
-        validation = hits_of_overlaps(overlaps, maxima, grid), _about(labelled, held_out)
+        validation = hits_of_overlaps(overlaps, maxima, grid), _about(labeled, held_out)
     overlaps, maxima, pixels = _overlaps(frames, files, masks)
     hits = hits_of_overlaps(overlaps, maxima, grid, V2_OVERLAPS)
     return PredictionEvaluation(
-        data=replace(data, validation_frames=len(held_out), threshold_maps=len(unlabelled)),
+        data=replace(data, validation_frames=len(held_out), threshold_maps=len(unlabeled)),
         max_box_acc=max_box_acc(hits),
         maps=corloc(
-            hits[V2_OVERLAPS.index(0.5)], _about(labelled, frames), grid, tags_only=tags_only, validation=validation
+            hits[V2_OVERLAPS.index(0.5)], _about(labeled, frames), grid, tags_only=tags_only, validation=validation
         ),
         pxap=None if masks is None else pxap(pixels),
     )
 
 
 def _overlaps(
-    frames: Sequence[LabelledFrame], files: Files, masks: Files | None
+    frames: Sequence[LabeledFrame], files: Files, masks: Files | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """(N, 256) IoU of each map's box at each level, (N,) highest levels, and pixels by score where masks exist.
 
@@ -208,10 +208,10 @@ def _pixels(values: Map | None, mask: npt.NDArray[np.int64]) -> npt.NDArray[np.i
     return pixel_histograms(np.clip(resized, 0, 1)[None], mask[None])
 
 
-def _about(labelled: LabelledClips, frames: Sequence[LabelledFrame]) -> Frames:
-    tags = np.array([labelled.tags.index(frame.clip.tag) for frame in frames], np.int64)
-    return Frames(labelled.tags, tags, np.array([frame.clip.video for frame in frames]))
+def _about(labeled: LabeledClips, frames: Sequence[LabeledFrame]) -> Frames:
+    tags = np.array([labeled.tags.index(frame.clip.tag) for frame in frames], np.int64)
+    return Frames(labeled.tags, tags, np.array([frame.clip.video for frame in frames]))
 
 
-def _files_of(labelled: LabelledClips, files: Files, split: str) -> list[Path]:
-    return [path for (clip, _), path in files.items() if clip in labelled.clips and labelled.clips[clip].split == split]
+def _files_of(labeled: LabeledClips, files: Files, split: str) -> list[Path]:
+    return [path for (clip, _), path in files.items() if clip in labeled.clips and labeled.clips[clip].split == split]

@@ -77,7 +77,7 @@ def map_files(folder: Path) -> dict[tuple[str, int], Path]:
 
 
 def read_map(path: Path) -> Map:
-    """(H, W) uint8 levels or floats in 0–1 of an ``.npy`` or an 8-bit grey ``.png``."""
+    """(H, W) uint8 levels or floats in 0–1 of an ``.npy`` or an 8-bit gray ``.png``."""
     values: Any = None
     try:
         if path.suffix.lower() == ".png":
@@ -101,7 +101,7 @@ def read_map(path: Path) -> Map:
             f"{path}: a map must be (height, width), uint8 or floats, got {values.dtype} of shape {values.shape}"
         )
     if values.dtype.kind == "f" and not ((values >= 0) & (values <= 1)).all():
-        raise ColocamError(f"{path}: a map of floats must be in 0–1: normalise it first")
+        raise ColocamError(f"{path}: a map of floats must be in 0–1: normalize it first")
     return cast("Map", values)
 
 
@@ -117,7 +117,7 @@ def read_mask(path: Path) -> npt.NDArray[np.int64]:
     return np.where(values == 0, 0, np.where((values == 1) | (values == 255), 1, 2))
 
 
-class LabelledFrame(NamedTuple):
+class LabeledFrame(NamedTuple):
     """A frame with the object.
 
     Attributes:
@@ -158,19 +158,19 @@ class LabelledFrame(NamedTuple):
         return np.trunc((self.boxes * scale).astype(np.float32)).astype(np.float64)
 
 
-class LabelledClips(NamedTuple):
+class LabeledClips(NamedTuple):
     """The clips of a table of true boxes, by name, their frames with at least one box, and the classes, sorted."""
 
     clips: Mapping[str, Clip]
-    labelled: Sequence[LabelledFrame]
+    labeled: Sequence[LabeledFrame]
     tags: tuple[str, ...]
 
-    def frames(self, split: Split) -> list[LabelledFrame]:
+    def frames(self, split: Split) -> list[LabeledFrame]:
         """Frames of a split, in the order of the table."""
-        return [frame for frame in self.labelled if frame.clip.split == split]
+        return [frame for frame in self.labeled if frame.clip.split == split]
 
 
-def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledClips:
+def read_labeled(boxes: Path, manifest: Path | None, split: Split) -> LabeledClips:
     """Read true boxes (see :func:`read_truth`) and the properties of their clips.
 
     Args:
@@ -186,14 +186,14 @@ def read_labelled(boxes: Path, manifest: Path | None, split: Split) -> LabelledC
         else _clips_of_rows(boxes, rows, split)
     )
     sizes = {(row["clip"], int(float(row["frame"]))): size for row in rows if (size := _stated_size(row)) is not None}
-    labelled = [
-        LabelledFrame(clips[clip], frame, np.array(true, np.float64), sizes.get((clip, frame)))
+    labeled = [
+        LabeledFrame(clips[clip], frame, np.array(true, np.float64), sizes.get((clip, frame)))
         for clip, frames in truth.frames.items()
         if clip in clips
         for frame, true in frames.items()
         if true
     ]
-    return LabelledClips(clips, labelled, tuple(sorted({clip.tag for clip in clips.values()})))
+    return LabeledClips(clips, labeled, tuple(sorted({clip.tag for clip in clips.values()})))
 
 
 def _stated_size(row: Row) -> Size | None:

@@ -24,7 +24,7 @@ NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
 """Entries of a record of ``metrics.jsonl`` that say where it belongs."""
 T = TypeVar("T")
 PLAIN, REFINED = "dense", "dense-refined"
-"""Names of the files in a run folder: boxes learnt from tags alone, and boxes of a segmenter."""
+"""Names of the files in a run folder: boxes learned from tags alone, and boxes of a segmenter."""
 OBJECTS = "objects"
 """Name of the file with the worst frames of several objects and presence; after the name of a dense evaluation."""
 
@@ -136,7 +136,7 @@ class EvaluatedData:
         clips: clips that they come from.
         boxes: true boxes in them.
         classes: tags of the data.
-        empty_frames: labelled frames without the object; of a run.
+        empty_frames: labeled frames without the object; of a run.
         missing: frames without a prediction, which count as wrong; of predictions.
         validation_frames: validation frames that chose the threshold ``validation``; of predicted maps.
         threshold_maps: maps that chose the threshold ``tags-only``; of predicted maps.
@@ -288,7 +288,7 @@ class DenseRow:
         boxed_frames: number of frames with a true box.
         without_tag: scores where the model finds the class.
         with_tag: scores where the tag is given.
-        true_jitter: mean of 1 − IoU of the true boxes of neighbouring frames; None without such a pair.
+        true_jitter: mean of 1 − IoU of the true boxes of neighboring frames; None without such a pair.
         tag: the true class of a shot; None for a mean.
     """
 

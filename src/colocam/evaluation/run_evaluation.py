@@ -16,7 +16,7 @@ from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
 from colocam.config import ColorMean
-from colocam.data.batches import Boxes, Samples, labelled_samples, scaled_boxes, spread_samples
+from colocam.data.batches import Boxes, Samples, labeled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError
@@ -83,8 +83,8 @@ def original_images(clip: Clip, indices: Sequence[int]) -> list[Image]:
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """Labelled frames with their true boxes (k, 4) in map pixels; k = 0 where the object is absent."""
+class Labeled:
+    """Labeled frames with their true boxes (k, 4) in map pixels; k = 0 where the object is absent."""
 
     samples: Samples
     boxes: list[Boxes]
@@ -126,7 +126,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the CAMs of the classifier and every trained method of a run on frames with true boxes.
 
-    Where the truth has empty frames, several boxes a frame or names of objects, whole clips are localised too, see
+    Where the truth has empty frames, several boxes a frame or names of objects, whole clips are localized too, see
     :func:`colocam.evaluation.objects.evaluate_objects`. Writes ``evaluation.json``, ``cases.npz`` and ``objects.npz``
     (examples for the report) into the run folder.
 
@@ -135,7 +135,7 @@ def evaluate(
         boxes: table of true boxes: clip, frame, present, x1, y1, x2, y2.
         split: which videos to evaluate on.
         cams: names in :data:`colocam.cams.CAMS`; None for the run's source of seeds.
-        color_mean: overrides the colour-mean mode of every method; None uses the mode stored in the model card, and
+        color_mean: overrides the color-mean mode of every method; None uses the mode stored in the model card, and
             none for CAMs.
         focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
         chooser: name in :data:`colocam.boxes.CHOOSERS` for every trained method; None uses that of the model card.
@@ -155,7 +155,7 @@ def evaluate(
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
         asked = asked if chooser is None or name in wanted else asked._replace(chooser=chooser)
         if name not in wanted:
-            say(f"{method_title(name)}: maps with colour mean {asked.color_mean}")
+            say(f"{method_title(name)}: maps with color mean {asked.color_mean}")
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
     asked_options: OptionKeywords = {"color_mean": color_mean, "focus": focus, "chooser": chooser}
@@ -179,8 +179,8 @@ def evaluate(
     return result
 
 
-def _objects(run: Run, evaluated: Labelled, truth: Truth, options: OptionKeywords) -> ObjectScores | None:
-    """All boxes, presence and tracks of the evaluated clips, localised from their files as users do it."""
+def _objects(run: Run, evaluated: Labeled, truth: Truth, options: OptionKeywords) -> ObjectScores | None:
+    """All boxes, presence and tracks of the evaluated clips, localized from their files as users do it."""
     if not run.config.methods:
         return None
     clips = list({clip.clip.name: clip.clip for clip, _ in evaluated.samples.where()}.values())
@@ -200,16 +200,16 @@ class EvaluationSet:
         run: the run whose classifier classified the frames.
         evaluated: the frames that count.
         validation: frames with boxes that choose the threshold ``validation``; there may be none.
-        unlabelled: validation frames that choose the threshold ``tags-only``, without their boxes.
+        unlabeled: validation frames that choose the threshold ``tags-only``, without their boxes.
         top1: (frames with the object,) whether the class is right.
         top5: (frames with the object,) whether the class is among the five most probable.
         predicted: most probable tag of each evaluated frame and its probability.
     """
 
     run: Run
-    evaluated: Labelled
-    validation: Labelled
-    unlabelled: Samples
+    evaluated: Labeled
+    validation: Labeled
+    unlabeled: Samples
     top1: npt.NDArray[np.bool_]
     top5: npt.NDArray[np.bool_]
     predicted: list[tuple[str, float]]
@@ -219,15 +219,15 @@ def open_evaluation_set(run: Run, boxes: Path, split: Split = "test") -> Evaluat
     """The frames of ``split`` that have a label in the table ``boxes``, classified."""
     truth = read_truth(boxes)
     run.require(split)
-    evaluated = labelled(run, truth, split)
+    evaluated = labeled(run, truth, split)
     if not evaluated.present.any():
         raise ColocamError(f"{boxes} has no box for a '{split}' frame of this run: check the clip names and the split")
     per_clip = run.config.frames.per_val_clip
-    validation = labelled(run, truth, "val", per_clip)
-    unlabelled = spread_samples(run.clips("val"), run.catalogue.tags, per_clip)
+    validation = labeled(run, truth, "val", per_clip)
+    unlabeled = spread_samples(run.clips("val"), run.catalogue.tags, per_clip)
     logits, predicted = _classify(run, evaluated.samples)
     top1, top5 = (top_k(logits[evaluated.present], evaluated.frames.tags, k) for k in (1, 5))
-    return EvaluationSet(run, evaluated, validation, unlabelled, top1, top5, predicted)
+    return EvaluationSet(run, evaluated, validation, unlabeled, top1, top5, predicted)
 
 
 class MethodResult(NamedTuple):
@@ -238,7 +238,7 @@ class MethodResult(NamedTuple):
     chooser: str
     corloc: dict[str, CorLoc]
 
-    def boxes(self, evaluated: Labelled) -> tuple[Float64Array, Float64Array]:
+    def boxes(self, evaluated: Labeled) -> tuple[Float64Array, Float64Array]:
         """(N, 4) boxes in map pixels, NaN where there is none, and (N,) their IoU, NaN without the object."""
         boxes, found = boxes_of_shots(self.maps, self.threshold, self.chooser, evaluated.clips)
         return np.where(found[:, None], boxes, np.nan), frame_overlaps(boxes, found, evaluated.boxes)
@@ -250,7 +250,7 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     maps = maps_of(run, mapper, evaluated.samples)
     threshold = mapper.threshold
     if threshold is None:
-        threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabelled))
+        threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabeled))
     own, by_shot = mapper.class_thresholds or (threshold,), CHOOSERS[mapper.chooser].by_shot
     grid = np.append(PUBLISHED_THRESHOLDS, own)
     chosen_on: tuple[npt.NDArray[np.bool_], Frames] | float | None = None
@@ -321,11 +321,11 @@ def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: L
     return replace(found["tags-only"], threshold=None)
 
 
-def labelled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labelled:
-    """Labelled frames of a split, at most ``per_clip`` of a clip; of validation clips only those with a box."""
+def labeled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labeled:
+    """Labeled frames of a split, at most ``per_clip`` of a clip; of validation clips only those with a box."""
     tags = run.catalogue.tags
-    samples = labelled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
-    return Labelled(samples, scaled_boxes(samples, truth, run.config.frames.map_side), tags)
+    samples = labeled_samples(run.clips(split), tags, truth, per_clip, present=split == "val")
+    return Labeled(samples, scaled_boxes(samples, truth, run.config.frames.map_side), tags)
 
 
 def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) -> dict[str, Mapper]:
@@ -375,7 +375,7 @@ def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list
     return np.concatenate(parts), chosen
 
 
-def _describe(evaluated: Labelled, split: Split) -> EvaluatedData:
+def _describe(evaluated: Labeled, split: Split) -> EvaluatedData:
     where = evaluated.samples.where()
     return EvaluatedData(
         split=split,

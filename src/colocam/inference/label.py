@@ -21,7 +21,7 @@ from colocam.inference.parts import LONG, FrameRange, WritePart
 from colocam.inference.ray_workers import RayWorkers
 from colocam.inference.videos import Shard, Video, quick_digest, read_videos, source_digest, video_key
 from colocam.inference.worker import Result
-from colocam.labels.label_folder import Failures, Labelled, is_whole, part_name, write_video_list
+from colocam.labels.label_folder import Failures, Labeled, is_whole, part_name, write_video_list
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors, stored, utf8
 from colocam.utils.progress import Advance, progress, say
@@ -73,9 +73,9 @@ def label_videos(
     long: int = LONG,
     **options: Unpack[OptionKeywords],
 ) -> None:
-    """Write ``OUT/parts/ab/<key>.parquet``, a localisation table, for each video of a catalogue.
+    """Write ``OUT/parts/ab/<key>.parquet``, a localization table, for each video of a catalogue.
 
-    ``OUT/films.parquet`` lists the parts by video, ``OUT/failures.parquet`` the videos that could not be labelled. What
+    ``OUT/videos.parquet`` lists the parts by video, ``OUT/failures.parquet`` the videos that could not be labeled. What
     is there already is not done again, so that the same command, on this or another machine, continues.
 
     Args:
@@ -91,7 +91,7 @@ def label_videos(
             catalogue, or the one that the classifier finds.
 
     Raises:
-        ColocamError: at the end, if videos were set aside; at once, if no video can be labelled.
+        ColocamError: at the end, if videos were set aside; at once, if no video can be labeled.
     """
     execution, run, labels = execution or Execution(), Path(run).absolute(), Path(out).absolute()
     if not stored(run).exists():
@@ -109,13 +109,13 @@ def label_videos(
         corpus.write_lists()
     if corpus.set_aside:
         raise ColocamError(
-            f"{len(corpus.set_aside)} of {len(videos)} videos could not be labelled, see "
+            f"{len(corpus.set_aside)} of {len(videos)} videos could not be labeled, see "
             f"{labels / 'failures.parquet'}; the others are done (--retry-failed tries them again)"
         )
 
 
 class _Corpus:
-    """The videos of one command: those that are labelled, those that are set aside, and those that wait."""
+    """The videos of one command: those that are labeled, those that are set aside, and those that wait."""
 
     def __init__(
         self,
@@ -134,20 +134,20 @@ class _Corpus:
         self._digests = FileDigests(self._memory, self._memory.parent.glob("*.jsonl"))
         self._failures = Failures(labels)
         self._open_ranges: Counter[str] = Counter()  # by video
-        self.done: dict[str, Labelled] = {}
+        self.done: dict[str, Labeled] = {}
         self.set_aside: set[str] = set()
         self.waiting: list[Video] = []
         for video, (key, content, whole) in zip(videos, self._look_at(videos), strict=True):
             failure = self._failures.by_video.get(utf8(video.name)) if self._failures.by_video else None
             if whole and key:
-                self.done[video.name] = Labelled(key, content=content)
+                self.done[video.name] = Labeled(key, content=content)
                 self._failures.remove(video.name)
             elif failure is not None and failure.key == key and not execution.retry_failed:
                 self.set_aside.add(video.name)
             else:
                 self.waiting.append(video)
         say(
-            f"{len(videos)} videos: {len(self.done)} are labelled, {len(self.set_aside)} were set aside, "
+            f"{len(videos)} videos: {len(self.done)} are labeled, {len(self.set_aside)} were set aside, "
             f"{len(self.waiting)} to label"
         )
 
@@ -156,7 +156,7 @@ class _Corpus:
         # Commands that label the same videos at the same time begin at different ones.
         first = random.SystemRandom().randrange(len(self.waiting))
         tasks = deque(replace(self._task, video=one) for one in (*self.waiting[first:], *self.waiting[:first]))
-        with progress("labelling", 0, unit="frames") as advance, self._pool(advance) as pool:
+        with progress("labeling", 0, unit="frames") as advance, self._pool(advance) as pool:
             for task, outcome in do_all(pool, tasks, self._execution.retries):
                 name = task.video.name
                 if outcome.error is not None:
@@ -194,7 +194,7 @@ class _Corpus:
             self._open_ranges[name] = len(result["ranges"])
             tasks.extendleft(replace(task, range=FrameRange(*one)) for one in reversed(result["ranges"]))
         elif task.range is None:
-            self.done[name] = Labelled(result["key"], result["frames"], result["rows"], result["content"])
+            self.done[name] = Labeled(result["key"], result["frames"], result["rows"], result["content"])
             self._failures.remove(name)
         else:
             self._open_ranges[name] -= 1
@@ -216,7 +216,7 @@ class _Corpus:
         self._failures.add(name, key, str(outcome.error), outcome.attempts)
 
     def write_lists(self) -> None:
-        """Write ``films.parquet`` and ``failures.parquet``."""
+        """Write ``videos.parquet`` and ``failures.parquet``."""
         copies = write_video_list(self._labels, self.done, self.set_aside)
         if copies:
             copy, name = next(iter(copies.items()))

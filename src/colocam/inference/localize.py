@@ -1,4 +1,4 @@
-"""From videos to annotated videos and localisation tables: ``colocam localize``."""
+"""From videos to annotated videos and localization tables: ``colocam localize``."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence

@@ -212,7 +212,7 @@ class Localizer:
 
     @property
     def columns(self) -> list[str]:
-        """The optional columns of a localisation table that this localizer fills."""
+        """The optional columns of a localization table that this localizer fills."""
         wanted = {
             "track": self.options.smooth != "none",
             "presence": True,
@@ -233,7 +233,7 @@ class Localizer:
         end: float | None = None,
         frames: tuple[int | None, int | None] = (None, None),
     ) -> Iterator[Localization]:
-        """Localise in the frames of a video, in order; only some frames are in memory at a time.
+        """Localize in the frames of a video, in order; only some frames are in memory at a time.
 
         Which frames, see :class:`colocam.video.frame_choice.FrameChoice`: all of them by default.
 
@@ -270,7 +270,7 @@ class Localizer:
         passed: Callable[[int], object] = int,
         stopping: tuple[Event, ...] = (),
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
-        """Localise in frames that are already decoded; each frame is returned with its localization.
+        """Localize in frames that are already decoded; each frame is returned with its localization.
 
         Every stage runs in a thread. The same frames give the same result, whatever ``batch`` is. A live source has
         network passes of one frame, whose kernels may round differently.
@@ -280,7 +280,7 @@ class Localizer:
             live: whether frames come as they are taken, so that each is processed without waiting for the next.
             images: whether the frames that are returned have their images. Without, they have their size alone, and
                 memory does not grow with it; a segmenter keeps the images.
-            shots: filled as the cuts are passed, so that ranges of a film can be joined.
+            shots: filled as the cuts are passed, so that ranges of a video can be joined.
             passed: called, in another thread, with the number of frames that passed the network, or the segmenter;
                 their results may wait for later frames.
             stopping: once one of them is set, this ends with an error as soon as it can; the running pass is left to
@@ -294,7 +294,7 @@ class Localizer:
             rows,
             self.options.batch,
             histograms=look_ahead is not None,
-            greys=self.motion,
+            grays=self.motion,
             images=images or self.segmenter is not None,
         )
         ended = Event()

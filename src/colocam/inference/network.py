@@ -91,8 +91,8 @@ class PostProcessing(NamedTuple):
     """What is done to the maps of B frames before boxes are read from them.
 
     Attributes:
-        colors: (B,) ids of frames that complete each other's maps by colour (:mod:`colocam.maps.postprocess`); None: no
-            colour mean.
+        colors: (B,) ids of frames that complete each other's maps by color (:mod:`colocam.maps.postprocess`); None: no
+            color mean.
         windows: (B,) ids of frames that are focused on one class (:mod:`colocam.maps.postprocess`); None: no focus.
         tag: index of that class; None: the class that the classifier finds in each window.
         power: of the focus.

@@ -57,7 +57,7 @@ class Graph(nn.Module):
         self.net = net
 
     def forward(self, frames: Tensor) -> tuple[Tensor, ...]:
-        """Run the network, whose first step normalises the frames."""
+        """Run the network, whose first step normalizes the frames."""
         logits, map_logits, peaks, activations = self.net(frames.permute(0, 3, 1, 2))
         return logits, logits.softmax(1), foreground(map_logits), peaks, activations
 

@@ -27,7 +27,7 @@ class Options:
         threshold: τ relative to the maximum of each map, 0–1; None: the threshold stored with the model.
         instances: give a box for every blob above the threshold, one localization per object; with a segmenter, for
             every mask that the map supports.
-        color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colours within a
+        color_mean: ``off``, ``frame`` or ``clip``; None: as the model was trained. ``clip`` shares colors within a
             window (:mod:`colocam.temporal.cuts`); this needs look-ahead, so ``smooth`` other than ``offline`` makes it
             ``frame``.
         chooser: name in :data:`colocam.boxes.CHOOSERS`, which contour of a map is the object; None: that of the model.

@@ -1,4 +1,4 @@
-"""The parts of ``colocam label``: the task that writes a video's localisation table into a folder of labels.
+"""The parts of ``colocam label``: the task that writes a video's localization table into a folder of labels.
 
 A part is named by a digest of the content of its video, of the model and of the options, and appears as a whole. So a
 task may be done twice, or by two machines at once: both write the same bytes to the same name.
@@ -103,7 +103,7 @@ class WritePart:
         return {"key": key, "content": content, "frames": frames, "rows": rows}
 
     def _plan(self, worker: Worker, ranges: "Ranges") -> list[FrameRange]:
-        """Divide a long video; an empty plan for one that is labelled as a whole."""
+        """Divide a long video; an empty plan for one that is labeled as a whole."""
         if not (self.choice.every == 1 and self.choice.fps is None):  # their steps count from the first frame
             return []
         localizer = worker.localizer(self.video.tag)
@@ -128,7 +128,7 @@ class WritePart:
         with (
             self._open() as reader,
             LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
-            worker.show(f"labelling {self.video.name}", reader.estimate(choice), unit="frames") as advance,
+            worker.show(f"labeling {self.video.name}", reader.estimate(choice), unit="frames") as advance,
         ):
 
             def write(frame: VideoFrame, objects: Sequence[Localization]) -> None:
@@ -229,7 +229,7 @@ class Ranges:
         write_json(self.folder / f"{one.begin}.json", tracks)
 
     def missing(self, ranges: list[FrameRange]) -> list[FrameRange]:
-        """The ranges that are not labelled yet."""
+        """The ranges that are not labeled yet."""
         return [one for one in ranges if self._tracks(one) is None or not is_whole(self.table(one))]
 
     def join(self, ranges: list[FrameRange], target: Path) -> None:
@@ -248,7 +248,7 @@ class Ranges:
                 join_tables(parts, target, metadata)
             except DamagedTableError as error:
                 error.path.unlink(missing_ok=True)
-                raise OSError(f"{error}: it is labelled again") from error
+                raise OSError(f"{error}: it is labeled again") from error
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _tracks(self, one: FrameRange) -> int | None:

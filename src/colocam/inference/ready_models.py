@@ -66,7 +66,7 @@ def looks_like_model(word: str, *, more: bool) -> bool:
 
     Args:
         word: the word.
-        more: whether other words may follow it. A name of nothing at all is then a run folder that is misspelt.
+        more: whether other words may follow it. A name of nothing at all is then a run folder that is misspelled.
     """
     path = Path(word)
     if path.is_dir():

@@ -121,7 +121,7 @@ class SeveralMasks:
 
     @staticmethod
     def _shows(network: Passes, tag: int, image: Image, masks: Levels) -> Float64Array:
-        """(n,) probability of a class for masks (n, h, w) of an image (H, W, 3), each alone on grey."""
+        """(n,) probability of a class for masks (n, h, w) of an image (H, W, 3), each alone on gray."""
         side = network.shape.size
         small, crops = np.empty((side, side, 3), np.uint8), np.empty((len(masks), side, side, 3), np.uint8)
         resize_into(image, small)

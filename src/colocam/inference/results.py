@@ -1,4 +1,4 @@
-"""The results of ``colocam localize``: the task that writes a video's annotated copy and its localisation table."""
+"""The results of ``colocam localize``: the task that writes a video's annotated copy and its localization table."""
 
 import errno
 import json
@@ -39,7 +39,7 @@ class Writing:
     """What to read from a video and what to write.
 
     Attributes:
-        table: format of the localisation table, ``csv`` or ``parquet``.
+        table: format of the localization table, ``csv`` or ``parquet``.
         annotate: whether to write a video with the boxes drawn on it.
         choice: which frames.
     """

@@ -24,8 +24,8 @@ from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, PostProcessing, require_numbers
 from colocam.inference.passes import Passes, PassRows
 from colocam.inference.remote import RemoteNetwork
-from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, colour_histograms, window_starts
-from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, grey_frames
+from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, color_histograms, window_starts
+from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, gray_frames
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores
@@ -51,8 +51,8 @@ class Pass(NamedTuple):
         images: (rows, S, S, 3) what the network reads; a frame's row is its index in the stream modulo ``rows``.
         ids: (rows, 2) number of the stream, and index of the frame in it.
         new: which rows hold the new frames; rows after them are padding.
-        histograms: (B, D) colours of the new frames; None where shot boundaries are not needed.
-        greys: (B, h, w) the new frames in grey; None where motion is not needed.
+        histograms: (B, D) colors of the new frames; None where shot boundaries are not needed.
+        grays: (B, h, w) the new frames in gray; None where motion is not needed.
     """
 
     frames: list[VideoFrame]
@@ -60,7 +60,7 @@ class Pass(NamedTuple):
     ids: Ids
     new: slice
     histograms: Histograms | None
-    greys: Levels | None
+    grays: Levels | None
 
 
 SubmittedPasses = Generator[tuple[Pass, PassRows], None, None]
@@ -74,14 +74,14 @@ class MappedFrames(NamedTuple):
         ids: (B, 2) which the output must have.
         cuts: (B,) which frames begin a new shot.
         output: waits for the maps.
-        greys: (B, h, w) the frames in grey; None where motion is not needed.
+        grays: (B, h, w) the frames in gray; None where motion is not needed.
     """
 
     frames: list[VideoFrame]
     ids: Ids
     cuts: npt.NDArray[np.bool_]
     output: Callable[[], HostOutput]
-    greys: Levels | None
+    grays: Levels | None
 
 
 def read_passes(
@@ -91,10 +91,10 @@ def read_passes(
     batch: int | None,
     *,
     histograms: bool,
-    greys: bool = False,
+    grays: bool = False,
     images: bool = True,
 ) -> Iterator[Pass]:
-    """Stage 1: resize frames to (S, S), describe their colours, and arrange them in passes of the network.
+    """Stage 1: resize frames to (S, S), describe their colors, and arrange them in passes of the network.
 
     The number of rows and the row of a frame do not depend on ``batch``: the engine computes every frame with the same
     kernels, so that the result is the same to the last bit.
@@ -104,8 +104,8 @@ def read_passes(
         size: S.
         rows: frames of a pass; fewer where the frames are large, see :data:`PASS_BYTES`.
         batch: new frames of a pass at most; None: ``rows``.
-        histograms: whether to compute colour histograms.
-        greys: whether to make grey copies, which motion is computed from.
+        histograms: whether to compute color histograms.
+        grays: whether to make gray copies, which motion is computed from.
         images: whether the frames keep their images; without, these have their size alone and take no memory.
     """
     frames, index, resized = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
@@ -121,12 +121,12 @@ def read_passes(
             ids = np.full((rows, 2), -1, np.int64) if row == 0 else ids.copy()
             new = slice(row, row + len(taken))
             ids[new] = [(stream, frame.index) for frame in taken]
-            grey = np.empty((len(taken), SIDE, SIDE), np.uint8) if greys else None
-            work = partial(_resize, taken, resized[new], grey, histograms=histograms)
+            gray = np.empty((len(taken), SIDE, SIDE), np.uint8) if grays else None
+            work = partial(_resize, taken, resized[new], gray, histograms=histograms)
             described = in_parts(pool, work, list(range(len(taken))), RESIZE_THREADS)
             del first
             taken = taken if images else [_without_image(frame) for frame in taken]
-            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None, grey)
+            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None, gray)
             index += len(taken)
 
 
@@ -143,7 +143,7 @@ class MapSettings(NamedTuple):
     """How maps are post-processed.
 
     Attributes:
-        color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
+        color_mean: which frames complete each other's maps by color; ``clip`` means a window.
         focus: power of the focus on a class; 0: none.
         tag: index of that class; None: the class that the classifier finds in the window.
         network: has the outputs of the passes.
@@ -172,7 +172,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
         for one, rows in passes:
             wait = settings.start([rows], np.arange(len(one.images)))
             found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
-            yield MappedFrames(one.frames, one.ids[one.new], found, partial(_new_rows, wait, one.new), one.greys)
+            yield MappedFrames(one.frames, one.ids[one.new], found, partial(_new_rows, wait, one.new), one.grays)
 
 
 def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
@@ -182,13 +182,13 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
     """
     frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
     outputs: list[PassRows] = []
-    greys: list[Levels] = []
+    grays: list[Levels] = []
     ids = np.zeros((0, 2), np.int64)
     decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
 
     def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
         """The windows that are complete with the next decisions ``found``."""
-        nonlocal frames, outputs, greys, ids, decided, starts, position
+        nonlocal frames, outputs, grays, ids, decided, starts, position
         begun, position = window_starts(found, position)
         decided, starts = np.concatenate([decided, found]), np.concatenate([starts, begun])
         ends = [*np.flatnonzero(starts[1:]) + 1]
@@ -197,16 +197,16 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
         for length in np.diff(ends, prepend=0).tolist():
             taken, outputs = _split(outputs, length)
             mapped = settings.start(taken, np.zeros(length, np.int64))
-            grey = np.stack(greys[:length]) if greys else None
-            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped, grey)
+            gray = np.stack(grays[:length]) if grays else None
+            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped, gray)
             frames, ids, decided, starts = frames[length:], ids[length:], decided[length:], starts[length:]
-            greys = greys[length:]
+            grays = grays[length:]
 
     with closing(passes):
         for one, rows in passes:
             outputs.append(rows)
             frames += one.frames
-            greys.extend([] if one.greys is None else one.greys)
+            grays.extend([] if one.grays is None else one.grays)
             ids = np.concatenate([ids, one.ids[one.new]])
             assert one.histograms is not None
             yield from complete(cuts.push(one.histograms))
@@ -249,8 +249,8 @@ def find_candidates(
             if not np.array_equal(output.ids, some.ids):
                 raise ColocamError("the network returned rows of another video, a fault of colocam: please report it")
             weighed = None
-            if motion is not None and some.greys is not None:
-                weighed = motion.push(to_8bit(output.maps), some.greys, some.cuts, partial(_each, pool))
+            if motion is not None and some.grays is not None:
+                weighed = motion.push(to_8bit(output.maps), some.grays, some.cuts, partial(_each, pool))
             work = partial(observe, some, output, weighed, threshold_of(output.logits))
             yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
 
@@ -279,11 +279,11 @@ def softmax(logits: Float32Array) -> Float32Array:
 
 
 def _resize(
-    frames: list[VideoFrame], images: Levels, greys: Levels | None, part: list[int], *, histograms: bool
+    frames: list[VideoFrame], images: Levels, grays: Levels | None, part: list[int], *, histograms: bool
 ) -> list[Histograms]:
     """Resize a part of the frames, consecutive ones, into images (B, S, S, 3); return their histograms, if asked.
 
-    ``greys`` (B, h, w) takes their grey copies.
+    ``grays`` (B, h, w) takes their gray copies.
     """
     for at in part:
         if (resized := frames[at].resized) is not None:
@@ -291,9 +291,9 @@ def _resize(
         else:
             resize_into(frames[at].image, images[at])
     own = slice(part[0], part[-1] + 1)
-    if greys is not None:
-        greys[own] = grey_frames(images[own])
-    return [colour_histograms(images[own])] if histograms else []
+    if grays is not None:
+        grays[own] = gray_frames(images[own])
+    return [color_histograms(images[own])] if histograms else []
 
 
 def _without_image(frame: VideoFrame) -> VideoFrame:

@@ -38,7 +38,7 @@ PIXELS_OF_A_CORE = 448**2
 full one, so that one picture of 448² took four times as long on two cores."""
 ROWS = {"cpu": 32, "cuda": 64}
 """Frames of one pass at most. On a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer. On an H200 128
-are 4 % faster than 64, but round differently in some rows, so that films could not share a pass."""
+are 4 % faster than 64, but round differently in some rows, so that videos could not share a pass."""
 
 CROPS = 16
 """Crops of one pass that reads the classes of masks."""

@@ -30,7 +30,7 @@ Show = Callable[..., AbstractContextManager[Advance]]
 Result = dict[str, Any]
 """What came of a task; as JSON can hold it."""
 FRAMES_AHEAD = 4
-"""Localised frames that may wait for the writer."""
+"""Localized frames that may wait for the writer."""
 STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 """Errors of the storage, which no video is to blame for."""
 
@@ -85,7 +85,7 @@ def localize_into(
     passed: Callable[[int], object] = int,
     stopping: tuple[Event, ...] = (),
 ) -> None:
-    """Localise in the chosen frames of an open video, and call ``write`` with each frame and the objects in it.
+    """Localize in the chosen frames of an open video, and call ``write`` with each frame and the objects in it.
 
     Args:
         localizer: the model.

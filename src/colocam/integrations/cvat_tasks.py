@@ -15,7 +15,7 @@ import numpy as np
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.localizer import Localizer
 from colocam.labels.formats.writing import polygon_of
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet
 from colocam.types import Localization, VideoFrame
 from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
@@ -76,7 +76,7 @@ def create(model: str, device: str | None = None, **how: Any) -> CvatFunction:  
     return CvatFunction(Localizer.load(model, device, **{"smooth": smooth, **how}))
 
 
-def push(folder: Path, videos: Sequence[LabelledVideo], tasks: Sequence[int]) -> None:
+def push(folder: Path, videos: Sequence[LabeledVideo], tasks: Sequence[int]) -> None:
     """Upload exported labels to tasks of the same videos; nothing is uploaded unless all of them fit.
 
     The address of the server and the access token are read from :data:`HOST` and :data:`TOKEN`. A task that has
@@ -115,7 +115,7 @@ def _client() -> Iterator[Client]:
         yield client
 
 
-def _fitting_task(client: Client, number: int, video: LabelledVideo) -> Task:
+def _fitting_task(client: Client, number: int, video: LabeledVideo) -> Task:
     """A task without annotations, of the frames of ``video`` and with labels of its classes."""
     with _explained(client, number):
         task = client.tasks.retrieve(number)

@@ -1,6 +1,6 @@
-"""FiftyOne: a localised video as a sample with the boxes and heat-maps of its frames (``pip install fiftyone``).
+"""FiftyOne: a localized video as a sample with the boxes and heat-maps of its frames (``pip install fiftyone``).
 
-Localisation tables hold no heat-maps; ``colocam export --to fiftyone`` writes the boxes of tables without FiftyOne.
+Localization tables hold no heat-maps; ``colocam export --to fiftyone`` writes the boxes of tables without FiftyOne.
 """
 
 from itertools import groupby
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def localized_sample(localizer: Localizer, video: str | Path, heatmaps: str | Path | None = None) -> "fiftyone.Sample":
-    """Localise in a video; each frame has ``objects`` (track as ``index``) and, if asked for, ``heatmap``.
+    """Localize in a video; each frame has ``objects`` (track as ``index``) and, if asked for, ``heatmap``.
 
     >>> dataset = fiftyone.Dataset("pets")                                            # doctest: +SKIP
-    >>> dataset.add_sample(localized_sample(localizer, "film.mp4", "heatmaps"))       # doctest: +SKIP
+    >>> dataset.add_sample(localized_sample(localizer, "video.mp4", "heatmaps"))       # doctest: +SKIP
 
     Args:
         localizer: the model.

@@ -1,10 +1,10 @@
 """Label Studio: an ML backend that predicts boxes of videos and turns annotations into corrections (extra ``serve``).
 
-``python -m colocam.integrations.label_studio_backend runs/pets films work`` answers the requests that Label Studio
+``python -m colocam.integrations.label_studio_backend runs/pets videos work`` answers the requests that Label Studio
 makes of ML backends: ``/health``, ``/setup``, ``/predict`` and ``/webhook``. It needs no package of Label Studio.
 
-Films are read from one folder alone, whatever address a task names; results are written to another: ``tables/`` with
-localisation tables, and ``corrections/`` with a file for each annotation, in the order in which ``learn`` reads them.
+Videos are read from one folder alone, whatever address a task names; results are written to another: ``tables/`` with
+localization tables, and ``corrections/`` with a file for each annotation, in the order in which ``learn`` reads them.
 """
 
 import json
@@ -29,7 +29,7 @@ from colocam.inference.worker import Worker
 from colocam.labels import Correction, Options, import_labels, read_corrections, write_corrections
 from colocam.labels.formats.label_studio import names_of, place_of, regions_of
 from colocam.labels.formats.reading import parse_xml
-from colocam.labels.labelled_videos import read_videos
+from colocam.labels.labeled_videos import read_videos
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.extras import not_installed
 from colocam.utils.progress import say
@@ -50,11 +50,11 @@ PORT = 9090
 SAVED = frozenset({"ANNOTATION_CREATED", "ANNOTATION_UPDATED"})
 """Events of the webhook that carry an annotation."""
 PLAYER_RATE = 24.0
-"""Frames per second of Label Studio's player, where the labelling configuration states none."""
+"""Frames per second of Label Studio's player, where the labeling configuration states none."""
 
 
 class Control(NamedTuple):
-    """The control of a labelling configuration that draws rectangles in videos.
+    """The control of a labeling configuration that draws rectangles in videos.
 
     Attributes:
         name: of the control.
@@ -76,27 +76,27 @@ class Backend:
 
     Args:
         model: run folder or ONNX file.
-        films: folder of the videos that Label Studio shows.
+        videos: folder of the videos that Label Studio shows.
         work: folder for tables and corrections.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         options: fields of :class:`colocam.inference.options.Options`.
     """
 
-    def __init__(self, model: Path, films: Path, work: Path, device: str | None = None, **options: Any) -> None:  # noqa: ANN401
-        if not films.is_dir():
-            raise ColocamError(f"{films} is no folder: give the folder of the videos that Label Studio shows")
-        self.films, self.work, self.version = films, work, f"colocam {model.name}"
+    def __init__(self, model: Path, videos: Path, work: Path, device: str | None = None, **options: Any) -> None:  # noqa: ANN401
+        if not videos.is_dir():
+            raise ColocamError(f"{videos} is no folder: give the folder of the videos that Label Studio shows")
+        self.videos, self.work, self.version = videos, work, f"colocam {model.name}"
         asked = Model(model, device, options=options)
         (self._localizer, *_) = asked.load()
         self._writing, self._key = Writing(annotate=False), asked.key(ALL)
         self._worker = Worker(self._localizer, FileDigests(work / "tables" / MEMORY))
-        self._busy = Lock()  # one film at a time; a second request for the same film finds its table
+        self._busy = Lock()  # one video at a time; a second request for the same video finds its table
 
     def predict(self, tasks: list[dict[str, Any]], label_config: str) -> list[dict[str, Any]]:
         """Predictions of tasks: a video rectangle for each track, its key frames counted from 1.
 
-        A film that was localised before, by this backend or by ``colocam localize`` into ``WORK/tables``, is not
-        localised again.
+        A video that was localized before, by this backend or by ``colocam localize`` into ``WORK/tables``, is not
+        localized again.
         """
         control = parse_control(label_config)
         return [self._prediction(task.get("data") or {}, control) for task in tasks]
@@ -109,9 +109,9 @@ class Backend:
         job = self._job(str(given.get("video") or next((one for one in given.values() if isinstance(one, str)), "")))
         with self._busy, TemporaryDirectory(prefix="colocam-") as folder:
             exported = Path(folder) / "task.json"
-            labelled = {"data": {**given, "video": job.source.name}, "annotations": [annotation]}
-            exported.write_text(json.dumps([labelled]), encoding="utf-8")
-            # A saved annotation without a region says that the person found nothing in the film.
+            labeled = {"data": {**given, "video": job.source.name}, "annotations": [annotation]}
+            exported.write_text(json.dumps([labeled]), encoding="utf-8")
+            # A saved annotation without a region says that the person found nothing in the video.
             checked = None if annotation.get("result") or annotation.get("was_cancelled") else "all"
             known, tags = [self._table(job)], self._localizer.tags
             found = import_labels(exported, "label-studio", tables=known, classes=tags, checked=checked)
@@ -142,20 +142,22 @@ class Backend:
         return {"result": regions, "score": sum(scores) / max(len(scores), 1), "model_version": self.version}
 
     def _table(self, job: Job) -> Path:
-        """The localisation table of a film, made if it is not there."""
+        """The localization table of a video, made if it is not there."""
         WriteResults(job, self._writing, self._key, recompute=False)(self._worker)
         return self._writing.files(job).table
 
     def _job(self, address: str) -> Job:
-        """The film of the folder that a task's address names, by its file name and as many folders as needed."""
+        """The video of the folder that a task's address names, by its file name and as many folders as needed."""
         place, names = place_of(address), names_of(address)
-        jobs = [(job, job.source.path) for job in find_jobs([self.films], self.work / "tables")]
-        found = [(job, path.relative_to(self.films)) for job, path in jobs if path is not None and path.name in names]
+        jobs = [(job, job.source.path) for job in find_jobs([self.videos], self.work / "tables")]
+        found = [(job, path.relative_to(self.videos)) for job, path in jobs if path is not None and path.name in names]
         if len(found) > 1:
             found = [(job, path) for job, path in found if place.parts[-len(path.parts) :] == path.parts]
         if len(found) != 1:
             how = "several files" if found else "no file"
-            raise ColocamError(f"{how} of {self.films} can be {address[:200]!r}: start with the folder of these videos")
+            raise ColocamError(
+                f"{how} of {self.videos} can be {address[:200]!r}: start with the folder of these videos"
+            )
         return found[0][0]
 
 
@@ -173,7 +175,7 @@ def parse_control(label_config: str) -> Control:
 
 
 def _check_rate(control: Control, data: Mapping[str, Any], fps: float, name: str) -> None:
-    """Refuse a player whose frames are not those of the film: boxes would be shown at other times."""
+    """Refuse a player whose frames are not those of the video: boxes would be shown at other times."""
     stated = data.get(control.rate.removeprefix("$")) if control.rate.startswith("$") else control.rate
     try:
         rate = float(stated or PLAYER_RATE)
@@ -182,7 +184,7 @@ def _check_rate(control: Control, data: Mapping[str, Any], fps: float, name: str
     if abs(rate - fps) > 0.01:
         raise ColocamError(
             f'{name} has {fps:g} frames per second, Label Studio plays {rate:g}: write frameRate="$fps" in the '
-            f'labelling configuration and "fps": {fps:g} in the task\'s data'
+            f'labeling configuration and "fps": {fps:g} in the task\'s data'
         )
 
 
@@ -253,7 +255,7 @@ def _password(request: Request) -> bytes:
 
 def main(
     model: Annotated[Path, typer.Argument(help="Run folder or ONNX file.")],
-    films: Annotated[Path, typer.Argument(help="Folder of the videos that Label Studio shows.")],
+    videos: Annotated[Path, typer.Argument(help="Folder of the videos that Label Studio shows.")],
     work: Annotated[Path, typer.Argument(help="Folder for tables and corrections.")],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at.")] = PORT,
@@ -264,7 +266,7 @@ def main(
     if host not in {"127.0.0.1", "::1", "localhost"} and not password:
         raise typer.BadParameter(f"{host} is open to others: set COLOCAM_PASSWORD, and give it to Label Studio")
     try:
-        app = make_app(Backend(model, films, work, device), password)
+        app = make_app(Backend(model, videos, work, device), password)
     except ColocamError as error:
         say(f"error: {error}")
         raise typer.Exit(1) from error

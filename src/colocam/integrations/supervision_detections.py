@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from colocam.errors import ArgumentError, suggest
-from colocam.labels.labelled_videos import LabelSet, read_videos
+from colocam.labels.labeled_videos import LabelSet, read_videos
 from colocam.types import Localization
 from colocam.utils.extras import not_installed
 
@@ -35,7 +35,7 @@ def frame_detections(found: Iterable[Localization], tags: Sequence[str] | None =
 def table_detections(
     table: str | Path, video: str | Path | None = None, tags: Sequence[str] | None = None
 ) -> "Iterator[tuple[int, Detections]]":
-    """The objects of each frame that a localisation table lists: (index of the frame from 0, its detections).
+    """The objects of each frame that a localization table lists: (index of the frame from 0, its detections).
 
     Every box has a track, as in the exported labels. A frame without an object has empty detections.
 
@@ -47,13 +47,13 @@ def table_detections(
         video: its video; None: what ``<table>.video.json`` describes.
         tags: the classes that ``class_id`` counts; None: those of the table, sorted.
     """
-    (labelled,) = read_videos([Path(table)], [] if video is None else [Path(video)])
-    rows = labelled.rows
-    classes = LabelSet([labelled]).classes if tags is None else tags
+    (labeled,) = read_videos([Path(table)], [] if video is None else [Path(video)])
+    rows = labeled.rows
+    classes = LabelSet([labeled]).classes if tags is None else tags
     scores = np.nan_to_num(rows.score, nan=1.0).tolist()
-    for frame, own in labelled.objects_of.items():
+    for frame, own in labeled.objects_of.items():
         objects = [
-            (rows.box[row], scores[row], rows.tag[row], labelled.mask(row), labelled.track_of(row).id) for row in own
+            (rows.box[row], scores[row], rows.tag[row], labeled.mask(row), labeled.track_of(row).id) for row in own
         ]
         yield frame, _detections(objects, classes)
 

@@ -1,13 +1,13 @@
-"""Labels: the localisation table, label formats that are written and read, corrections of people, frames to review."""
+"""Labels: the localization table, label formats that are written and read, corrections of people, frames to review."""
 
 from colocam.labels.corrections import KINDS, Correction, Kind, read_corrections, write_corrections
 from colocam.labels.formats import FORMATS, Format, export, readable, writable
 from colocam.labels.importing import Imported, import_labels
-from colocam.labels.labelled_videos import (
+from colocam.labels.labeled_videos import (
     FrameLabel,
     ImportedTrack,
     ImportedVideo,
-    LabelledVideo,
+    LabeledVideo,
     LabelSet,
     LeftOut,
     Options,
@@ -27,7 +27,7 @@ __all__ = [
     "ImportedVideo",
     "Kind",
     "LabelSet",
-    "LabelledVideo",
+    "LabeledVideo",
     "LeftOut",
     "Options",
     "export",

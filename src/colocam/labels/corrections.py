@@ -23,11 +23,11 @@ without a box; class: the class was changed."""
 class Correction:
     """What a person says about the objects of one class in one frame, or about one object of several.
 
-    A row of a localisation table is what a model found; this also says what the person did, how sure it is (``key``)
+    A row of a localization table is what a model found; this also says what the person did, how sure it is (``key``)
     and where it comes from, and may say that there is no object.
 
     Attributes:
-        video: name of the video: that of its localisation table, or of its clip in a run.
+        video: name of the video: that of its localization table, or of its clip in a run.
         frame: index of the frame in the video, from 0.
         pts: presentation time in seconds; None: unknown.
         kind: what was done, see :data:`KINDS`.

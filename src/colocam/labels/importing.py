@@ -21,11 +21,11 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.corrections import KINDS, Correction, Kind, read_corrections
 from colocam.labels.formats import readable
 from colocam.labels.formats.reading import unpacked
-from colocam.labels.labelled_videos import (
+from colocam.labels.labeled_videos import (
     Flags,
     ImportedTrack,
     ImportedVideo,
-    LabelledVideo,
+    LabeledVideo,
     LeftOut,
     named,
     read_videos,
@@ -79,7 +79,7 @@ def import_labels(
 ) -> Imported:
     """Read labels that were corrected in another tool.
 
-    With the localisation tables from which the labels were exported, a frame whose boxes are those of the table is
+    With the localization tables from which the labels were exported, a frame whose boxes are those of the table is
     ``accepted``, one without a box where the table has some is ``none``, one whose class is new is ``class``, and
     every other is ``box``. Without tables all boxes are corrections.
 
@@ -90,7 +90,7 @@ def import_labels(
     Args:
         source: a file, a folder or a ZIP archive.
         from_: one of :data:`colocam.labels.FORMATS`.
-        tables: localisation tables, or folders of them with their subfolders, each with its ``.video.json``. Labels of
+        tables: localization tables, or folders of them with their subfolders, each with its ``.video.json``. Labels of
             other videos, or of videos of another length or size, are left out.
         classes: known classes, e.g. the tags of a run; others are left out. By default those of the tables.
         tolerance: pixels by which a box between key frames may differ from the prediction, as in the export.
@@ -126,7 +126,7 @@ def import_labels(
     return Imported(corrections, left_out)
 
 
-def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict[str, Checked]:
+def _checked(checked: str | Path | None, known: Sequence[LabeledVideo]) -> dict[str, Checked]:
     """Frames that were looked at, by the name of their video."""
     if checked is None:
         return {}
@@ -141,8 +141,8 @@ def _checked(checked: str | Path | None, known: Sequence[LabelledVideo]) -> dict
 
 
 def _match(
-    video: ImportedVideo, known: Sequence[LabelledVideo], left_out: LeftOut, meant: str | None
-) -> LabelledVideo | None:
+    video: ImportedVideo, known: Sequence[LabeledVideo], left_out: LeftOut, meant: str | None
+) -> LabeledVideo | None:
     """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none.
 
     Labels that name no video are those of the one called ``meant``, if it is given.
@@ -160,7 +160,7 @@ def _match(
     return None
 
 
-def _difference(video: ImportedVideo, known: LabelledVideo) -> str:
+def _difference(video: ImportedVideo, known: LabeledVideo) -> str:
     """How the two cannot be the same video; empty if they can."""
     source = known.source
     if video.size is not None and video.size != known.size:
@@ -175,7 +175,7 @@ def _difference(video: ImportedVideo, known: LabelledVideo) -> str:
 
 
 def _usable(
-    video: ImportedVideo, known: LabelledVideo | None, classes: Collection[str], left_out: LeftOut
+    video: ImportedVideo, known: LabeledVideo | None, classes: Collection[str], left_out: LeftOut
 ) -> ImportedVideo:
     """The labels in pixels; those that cannot be right are counted in ``left_out`` and become NaN.
 
@@ -212,7 +212,7 @@ def _usable(
 
 
 def _compared(
-    video: ImportedVideo, known: LabelledVideo | None, tolerance: float, checked: Checked, origin: str
+    video: ImportedVideo, known: LabeledVideo | None, tolerance: float, checked: Checked, origin: str
 ) -> list[Correction]:
     """Corrections of a video; without predictions, all boxes and all frames that are listed without one.
 
@@ -221,7 +221,7 @@ def _compared(
 
     Args:
         video: what the label file says, in pixels.
-        known: the localisation table; None: there is none.
+        known: the localization table; None: there is none.
         tolerance: pixels by which a corner may differ from the prediction.
         checked: frames that were looked at.
         origin: name of the format.
@@ -250,8 +250,8 @@ def _compared(
     return corrections
 
 
-def _given(video: ImportedVideo, known: LabelledVideo | None) -> dict[int, tuple[FrameBoxes, bool]]:
-    """Boxes by class of each frame that was labelled, and whether one of them is set at this very frame."""
+def _given(video: ImportedVideo, known: LabeledVideo | None) -> dict[int, tuple[FrameBoxes, bool]]:
+    """Boxes by class of each frame that was labeled, and whether one of them is set at this very frame."""
     if known is not None and video.rate is not None:
         frames = known.listed
         when = known.shown_at(video.rate)[np.searchsorted(known.rows.frame, frames)]
@@ -297,7 +297,7 @@ def _sampled(
     return {frame: (boxes.get(frame, {}), key) for frame, key, left_out in rows if not left_out}
 
 
-def _predicted(known: LabelledVideo, frame: int, *, of_tracks: bool = False) -> FrameBoxes:
+def _predicted(known: LabeledVideo, frame: int, *, of_tracks: bool = False) -> FrameBoxes:
     """The boxes of a listed frame by class: that of the frame, or that of the track."""
     boxes: FrameBoxes = {}
     for row in known.objects_of[frame]:

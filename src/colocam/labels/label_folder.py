@@ -1,7 +1,7 @@
-"""A folder of ``colocam label``: its parts, the list of them, and the videos that could not be labelled.
+"""A folder of ``colocam label``: its parts, the list of them, and the videos that could not be labeled.
 
-``parts/ab/<key>.parquet`` is the localisation table of a video, named by what it was made from, and either whole or not
-there. ``films.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set aside.
+``parts/ab/<key>.parquet`` is the localization table of a video, named by what it was made from, and either whole or not
+there. ``videos.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set aside.
 Exports read one part at a time.
 """
 
@@ -16,22 +16,22 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, overload
+from typing import Annotated, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import AwareDatetime, TypeAdapter
+from pydantic import AliasChoices, AwareDatetime, Field, TypeAdapter
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.labels.labelled_videos import LabelledVideo, read_video
+from colocam.labels.labeled_videos import LabeledVideo, read_video
 from colocam.labels.table_files import file_name, unused
 from colocam.utils.files import atomic_path, parse_json, utf8, write_json
 from colocam.utils.locks import locked
 from colocam.utils.tables import DamagedTableError, read_parquet
 from colocam.video.description import SourceVideo, parse_source, source_card
 
-FILM = "colocam.film"
+VIDEO = "colocam.video"
 """Name under which the metadata of a part describe its video."""
 MAGIC = b"PAR1"
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -79,13 +79,13 @@ def count_part(path: Path) -> tuple[int, int]:
 
 def video_metadata(video: SourceVideo) -> dict[str, str]:
     """What a part says of its video: all but its path, so that equal videos have equal parts."""
-    return {FILM: json.dumps({**source_card(video), "path": ""})}
+    return {VIDEO: json.dumps({**source_card(video), "path": ""})}
 
 
 def read_video_card(path: Path) -> SourceVideo:
     """The video of a part, without its path."""
     try:
-        stored = (pq.read_metadata(path).metadata or {})[FILM.encode()]
+        stored = (pq.read_metadata(path).metadata or {})[VIDEO.encode()]
         return parse_source(parse_json(stored.decode("utf-8")))
     except KeyError as error:
         raise ColocamError(f"{path} does not describe its video: run 'colocam label' again") from error
@@ -107,24 +107,27 @@ def durable(target: Path) -> Iterator[None]:
             os.close(file)
 
 
-NAME = "films.parquet"
+NAME = "videos.parquet"
+OLD_NAME = "films.parquet"
+"""Up to version 0.2.0; its first column is ``film``."""
 LISTED = pa.schema(
     [
-        ("film", pa.string()),
+        ("video", pa.string()),
         ("part", pa.string()),
         ("frames", pa.int64()),
         ("rows", pa.int64()),
         ("content", pa.string()),
     ]
 )
+OLD_LISTED = LISTED.set(0, pa.field("film", pa.string()))
 
 
-class Labelled(NamedTuple):
-    """What is known of a labelled video.
+class Labeled(NamedTuple):
+    """What is known of a labeled video.
 
     Attributes:
         key: of its part.
-        frames: number of labelled frames, 0 where it is not known.
+        frames: number of labeled frames, 0 where it is not known.
         rows: number of rows of its part.
         content: digest of the video, empty where it is not known.
     """
@@ -135,15 +138,15 @@ class Labelled(NamedTuple):
     content: str = ""
 
 
-def write_video_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[str] = ()) -> dict[str, str]:
-    """Bring ``films.parquet`` up to date; the rows of other shards stay.
+def write_video_list(labels: Path, done: Mapping[str, Labeled], gone: Iterable[str] = ()) -> dict[str, str]:
+    """Bring ``videos.parquet`` up to date; the rows of other shards stay.
 
     A video is listed once, or a detector would be trained and validated with the same frames. It has the name that
     the last command gave it; of several copies in one command, the first name.
 
     Args:
         labels: folder of the labels.
-        done: labelled videos by name.
+        done: labeled videos by name.
         gone: videos that have no part with this model and these options.
 
     Returns:
@@ -153,7 +156,7 @@ def write_video_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[
         old = read_video_list(labels)
         counted = {one.key: (one.frames, one.rows) for one in old.values()}
         names: dict[str, str] = {}  # by key and by content: one of them may not be known
-        new: dict[str, Labelled] = {}
+        new: dict[str, Labeled] = {}
         copies: dict[str, str] = {}
         for name, one in sorted(done.items()):
             first = names.setdefault(one.key, name)
@@ -165,7 +168,7 @@ def write_video_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[
             frames, rows = (one.frames, one.rows) if one.frames else counted.get(one.key, (0, 0))
             if not frames:
                 frames, rows = count_part(part_path(labels, one.key))
-            new[utf8(name)] = Labelled(one.key, frames, rows, one.content)
+            new[utf8(name)] = Labeled(one.key, frames, rows, one.content)
         left = {utf8(name) for name in (*gone, *copies)}
         kept = {
             name: one
@@ -175,9 +178,10 @@ def write_video_list(labels: Path, done: Mapping[str, Labelled], gone: Iterable[
         videos = kept | new
         if videos != old or not (labels / NAME).exists():
             listed = [
-                {"film": name, "part": part_name(one.key), **one._asdict()} for name, one in sorted(videos.items())
+                {"video": name, "part": part_name(one.key), **one._asdict()} for name, one in sorted(videos.items())
             ]
             _write_rows(labels / NAME, listed, LISTED)
+            (labels / OLD_NAME).unlink(missing_ok=True)
     return copies
 
 
@@ -186,22 +190,24 @@ def _write_rows(path: Path, rows: list[dict[str, object]], schema: pa.Schema) ->
         pq.write_table(pa.Table.from_pylist(rows, schema), temporary, write_page_checksum=True)
 
 
-def read_video_list(labels: Path) -> dict[str, Labelled]:
-    """Films by name; none where the table is missing or damaged, since the parts tell the same."""
+def read_video_list(labels: Path) -> dict[str, Labeled]:
+    """Videos by name; none where the table is missing or damaged, since the parts tell the same."""
+    old = not (labels / NAME).exists()
+    path, schema = (labels / OLD_NAME, OLD_LISTED) if old else (labels / NAME, LISTED)
     try:
-        columns = pq.read_table(labels / NAME, schema=LISTED, page_checksum_verification=True).to_pydict()
+        columns = pq.read_table(path, schema=schema, page_checksum_verification=True).to_pydict()
     except (OSError, ValueError, pa.ArrowException):  # also text that is not UTF-8
         return {}
     contents = [content or "" for content in columns.pop("content")]  # lists of version 0.1.0 have none
     if any(None in column for column in columns.values()):
         return {}
     keys = (part.rpartition("/")[2].removesuffix(".parquet") for part in columns["part"])
-    rows = map(Labelled, keys, columns["frames"], columns["rows"], contents)
-    return dict(zip(columns["film"], rows, strict=True))
+    rows = map(Labeled, keys, columns["frames"], columns["rows"], contents)
+    return dict(zip(columns["film" if old else "video"], rows, strict=True))
 
 
 FAILURES = pa.schema(
-    [("film", pa.string()), ("reason", pa.string()), ("attempts", pa.int64()), ("when", pa.timestamp("s", "UTC"))]
+    [("video", pa.string()), ("reason", pa.string()), ("attempts", pa.int64()), ("when", pa.timestamp("s", "UTC"))]
 )
 
 
@@ -210,14 +216,14 @@ class Failure:
     """Why a video was set aside.
 
     Attributes:
-        film: name of the video in the catalogue.
+        video: name of the video in the catalogue.
         key: key of its part, which tells whether video, model and options are still the same; empty if unknown.
         reason: one line.
         attempts: how often it was tried.
         when: in UTC.
     """
 
-    film: str
+    video: Annotated[str, Field(validation_alias=AliasChoices("video", "film"))]  # film: up to version 0.2.0
     key: str
     reason: str
     attempts: int
@@ -232,22 +238,22 @@ class Failures:
 
     def __init__(self, labels: Path) -> None:
         self._labels = labels
-        self.by_video: dict[str, Failure] = {one.film: one for one in _read_failures(labels / "failures")}
+        self.by_video: dict[str, Failure] = {one.video: one for one in _read_failures(labels / "failures")}
 
     def add(self, video: str, key: str, reason: str, attempts: int) -> None:
         """Set a video aside."""
         failure = Failure(utf8(video), key, utf8(reason), attempts, datetime.now(UTC).replace(microsecond=0))
         write_json(self._path(video), _FAILURE.dump_python(failure, mode="json"))
-        self.by_video[failure.film] = failure
+        self.by_video[failure.video] = failure
 
     def remove(self, video: str) -> None:
-        """Forget the failure of a video that is labelled now."""
+        """Forget the failure of a video that is labeled now."""
         if self.by_video.pop(utf8(video), None) is not None:
             self._path(video).unlink(missing_ok=True)
 
     def write_table(self) -> None:
         """Write ``failures.parquet`` from the failures of all commands."""
-        failures = sorted(_read_failures(self._labels / "failures"), key=lambda one: one.film)
+        failures = sorted(_read_failures(self._labels / "failures"), key=lambda one: one.video)
         _write_rows(self._labels / "failures.parquet", [asdict(one) for one in failures], FAILURES)
 
     def _path(self, video: str) -> Path:
@@ -263,27 +269,27 @@ def _read_failures(folder: Path) -> list[Failure]:
     return found
 
 
-class LabelledFilms(Sequence[LabelledVideo]):
+class LabeledVideos(Sequence[LabeledVideo]):
     """The videos of a folder of labels; each is read anew when it is asked for.
 
     The frames of a folder of images are numbered like those of a video file.
     """
 
-    def __init__(self, readers: Sequence[Callable[[], LabelledVideo]]) -> None:
+    def __init__(self, readers: Sequence[Callable[[], LabeledVideo]]) -> None:
         self._readers = readers
 
     def __len__(self) -> int:
         return len(self._readers)
 
     @overload
-    def __getitem__(self, at: int) -> LabelledVideo: ...
+    def __getitem__(self, at: int) -> LabeledVideo: ...
     @overload
-    def __getitem__(self, at: slice) -> "LabelledFilms": ...
-    def __getitem__(self, at: int | slice) -> "LabelledVideo | LabelledFilms":
-        return LabelledFilms(self._readers[at]) if isinstance(at, slice) else self._readers[at]()
+    def __getitem__(self, at: slice) -> "LabeledVideos": ...
+    def __getitem__(self, at: int | slice) -> "LabeledVideo | LabeledVideos":
+        return LabeledVideos(self._readers[at]) if isinstance(at, slice) else self._readers[at]()
 
 
-def _read_part(name: str, path: Path, table: Path) -> LabelledVideo:
+def _read_part(name: str, path: Path, table: Path) -> LabeledVideo:
     try:
         return read_video(name, table, replace(read_video_card(table), path=path))
     except DamagedTableError as error:
@@ -292,11 +298,11 @@ def _read_part(name: str, path: Path, table: Path) -> LabelledVideo:
 
 def is_labels(path: Path) -> bool:
     """Whether a path is a folder of ``colocam label``."""
-    return path.is_dir() and (path / NAME).is_file()
+    return any((path / name).is_file() for name in (NAME, OLD_NAME))
 
 
-def read_labels(labels: Path, videos: Path | None) -> LabelledFilms:
-    """The videos that ``films.parquet`` lists.
+def read_labels(labels: Path, videos: Path | None) -> LabeledVideos:
+    """The videos that ``videos.parquet`` lists.
 
     Args:
         labels: folder of the labels.
@@ -313,8 +319,8 @@ def read_labels(labels: Path, videos: Path | None) -> LabelledFilms:
         place = Path(video) if videos is None else _place(videos, video)
         readers.append(partial(_read_part, name, place, part_path(labels, one.key)))
     if not readers:
-        raise ColocamError(f"{labels / NAME} lists no film: run 'colocam label' first")
-    return LabelledFilms(readers)
+        raise ColocamError(f"{labels / NAME} lists no video: run 'colocam label' first")
+    return LabeledVideos(readers)
 
 
 def _place(folder: Path, video: str) -> Path:

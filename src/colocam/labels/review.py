@@ -10,7 +10,7 @@ Doubt combines four signals into one number:
 | `classifier` | 1 − presence: the classifier does not find the object          | presence: the classifier finds it  |
 
 With signals s in 0–1 and weights w, doubt = 1 − Π (1 − w·s): one strong signal is enough. A missing column (presence,
-margin) gives no signal. Nothing here is learnt from boxes; the weights were chosen by hand.
+margin) gives no signal. Nothing here is learned from boxes; the weights were chosen by hand.
 
 Which frames are listed depends on the purpose:
 
@@ -44,7 +44,7 @@ WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
 USUAL = 0.9
 """Quantile of all scores that counts as the usual score of a good box; it differs between models."""
 PARTNERS = 100
-"""Boxes of a neighbouring frame, the first ones of the table, that a box is compared with at most."""
+"""Boxes of a neighboring frame, the first ones of the table, that a box is compared with at most."""
 WORDS = {
     "faint": "little heat inside the box",
     "rival": "another region is as likely",
@@ -117,8 +117,8 @@ def jumps(rows: TableRows) -> Float64Array:
             partner = start[other] + np.minimum(i, size[other] - 1)
             best = np.maximum(best, np.where(there, iou(rows.box, rows.box[partner]), there[partner]))
         overlap[known] = best[known]
-    neighbours = np.isfinite(overlaps).sum(axis=0)
-    with_box = np.where(neighbours > 0, 1 - np.nansum(overlaps, axis=0) / np.maximum(neighbours, 1), 0)
+    neighbors = np.isfinite(overlaps).sum(axis=0)
+    with_box = np.where(neighbors > 0, 1 - np.nansum(overlaps, axis=0) / np.maximum(neighbors, 1), 0)
     jump: Float64Array = np.where(there, with_box, np.nan_to_num(overlaps).prod(axis=0))
     return jump
 

@@ -1,4 +1,4 @@
-"""The localisation table: one row per frame, or per object in it, as CSV or parquet. Its only reader and writer.
+"""The localization table: one row per frame, or per object in it, as CSV or parquet. Its only reader and writer.
 
 ``colocam localize`` writes it; people may edit it; export and review read it.
 """
@@ -95,7 +95,7 @@ class TableRows(NamedTuple):
 
     @classmethod
     def of(cls, found: Sequence[Localization]) -> Self:
-        """The rows that :class:`LocalizationTable` would write of localisations, in the order of frames."""
+        """The rows that :class:`LocalizationTable` would write of localizations, in the order of frames."""
         numbers = {name: [getattr(one, name) for one in found] for name in _NUMBERS}
         return cls(
             frame=np.array([one.frame for one in found], np.int64),
@@ -240,7 +240,7 @@ class LocalizationTable:
         self, path: Path, extra: Sequence[str] = (), images: Sequence[str] = (), video: str | None = None
     ) -> None:
         if path.suffix.lower() not in {".csv", ".parquet"}:
-            raise ColocamError(f"cannot write {path}: a localisation table ends in .csv or .parquet")
+            raise ColocamError(f"cannot write {path}: a localization table ends in .csv or .parquet")
         self._path, self._images, self._video = path, images, () if video is None else (video,)
         self._extra = tuple(extra)
         columns = {**_TYPES, **{name: _OPTIONAL[name] for name in extra}}

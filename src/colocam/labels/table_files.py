@@ -1,4 +1,4 @@
-"""Localisation tables as files: those of a folder, names that tell them apart, and which result files are ours."""
+"""Localization tables as files: those of a folder, names that tell them apart, and which result files are ours."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ LONGEST = 120
 
 
 def tables_of(sources: Iterable[str | Path]) -> list[Path]:
-    """The localisation tables that are named, or that are in folders of ``colocam localize`` and their subfolders.
+    """The localization tables that are named, or that are in folders of ``colocam localize`` and their subfolders.
 
     Tables of a folder have a ``.video.json`` beside them, which other CSV files have not.
     """
@@ -36,7 +36,7 @@ def _inside(path: Path) -> list[Path]:
         and source_path(table).is_file()
     )
     if not found:
-        raise ColocamError(f"{path}: no localisation table with its .video.json: give the folder of 'colocam localize'")
+        raise ColocamError(f"{path}: no localization table with its .video.json: give the folder of 'colocam localize'")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The terms of the training loss: eq. 1 pixel seeds, eq. 2 CRF, eq. 3 size, eq. 4 and 5 co-localisation.
+"""The terms of the training loss: eq. 1 pixel seeds, eq. 2 CRF, eq. 3 size, eq. 4 and 5 co-localization.
 
 Maps S are foreground probabilities S¹ in 0–1, (B, H, W); the background is S⁰ = 1 - S¹. Frames are RGB in 0–255,
 (B, 3, H, W). The weights λ of eq. 5 belong to the training configuration and are not applied here. ``terms`` has the
@@ -24,6 +24,6 @@ __all__ = [
     "Term",
 ]
 
-__getattr__, __dir__ = lazy_names(  # these import torch, which the colour mean of an ONNX model's maps does not need
+__getattr__, __dir__ = lazy_names(  # these import torch, which the color mean of an ONNX model's maps does not need
     __name__, dict.fromkeys(__all__, "colocam.losses.terms")
 )

@@ -91,11 +91,11 @@ def weigh(totals: Tensor, group: Tensor, least: int, divisor: Divisor) -> tuple[
 
 
 class CoLocLoss(nn.Module):
-    """Eq. 4, one colour should get one label in all frames.
+    """Eq. 4, one color should get one label in all frames.
 
     Mean over sequences of at least two frames of R_c(S) = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ²).
 
-    S holds the maps of all frames of a sequence, r runs over background and foreground, S⁰ = 1 - S¹; c are colours.
+    S holds the maps of all frames of a sequence, r runs over background and foreground, S⁰ = 1 - S¹; c are colors.
     With ``weighting="adaptive"`` (eq. 5) the R_c of each sequence is divided by a constant without gradient, so that
     λ_c depends little on the number of frames.
 
@@ -106,11 +106,11 @@ class CoLocLoss(nn.Module):
     >>> loss(frames, maps, sequences, 2).backward()
 
     Args:
-        sigma: width of the Gaussian in colour levels.
+        sigma: width of the Gaussian in color levels.
         weighting: ``adaptive`` divides R_c, ``constant`` does not.
         divisor: ``affinity`` divides by Σ_r S_rᵀ W S_r, as the published code does; it never vanishes. ``energy``
             divides by R_c itself, as the paper's text says: the loss is then 1, and its gradient grows as the maps
-            align with the colours (the divisor is kept above 1e-6 of 1ᵀW1).
+            align with the colors (the divisor is kept above 1e-6 of 1ᵀW1).
         tol: relative error of the gradient, and of the value.
     """
 
@@ -149,11 +149,11 @@ class CoLocLoss(nn.Module):
 
 
 class CRFLoss(nn.Module):
-    """Eq. 2, nearby pixels of similar colour in one frame should get the same label.
+    """Eq. 2, nearby pixels of similar color in one frame should get the same label.
 
     Mean over frames of R(S) = Σ_r S_rᵀ W (1 - S_r), W_ij = exp(-|c_i - c_j|² / 2σ_rgb² - |p_i - p_j|² / 2σ_xy²).
 
-    r runs over background and foreground, S⁰ = 1 - S¹; c are colours, p positions. The published weight λ = 2e-9 was
+    r runs over background and foreground, S⁰ = 1 - S¹; c are colors, p positions. The published weight λ = 2e-9 was
     tuned with a permutohedral lattice that finds about 0.6 of this exact sum: 1.2e-9 gives the same balance here.
 
     >>> loss = CRFLoss(sigma_rgb=15.0, sigma_xy=100.0)
@@ -162,7 +162,7 @@ class CRFLoss(nn.Module):
     >>> loss(frames, maps).backward()
 
     Args:
-        sigma_rgb: width of the Gaussian in colour levels.
+        sigma_rgb: width of the Gaussian in color levels.
         sigma_xy: width of the Gaussian in pixels.
         tol: relative error of the gradient, and of the value.
     """

@@ -36,21 +36,21 @@ IGNORE = 255
 
 
 class PartialCrossEntropy(nn.Module):
-    """Eq. 1: mean of -(1 - Y) log S⁰ - Y log S¹ over the labelled pixels of the batch; 0 if no pixel is labelled.
+    """Eq. 1: mean of -(1 - Y) log S⁰ - Y log S¹ over the labeled pixels of the batch; 0 if no pixel is labeled.
 
     >>> loss = PartialCrossEntropy()
     >>> logits = torch.randn(1, 2, 8, 8, requires_grad=True)
-    >>> labels = torch.full((1, 8, 8), 255)        # 255: unlabelled
+    >>> labels = torch.full((1, 8, 8), 255)        # 255: unlabeled
     >>> labels[0, 0, 0], labels[0, 4, 4] = 0, 1    # one background and one foreground seed
     >>> loss(logits, labels).backward()
     """
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Logits (B, 2, H, W), labels (B, H, W) int64 (0 background, 1 foreground, 255 unlabelled) → scalar."""
+        """Logits (B, 2, H, W), labels (B, H, W) int64 (0 background, 1 foreground, 255 unlabeled) → scalar."""
         require_finite("PartialCrossEntropy", logits=logits)
         if labels.is_cpu and not bool(((labels == 0) | (labels == 1) | (labels == IGNORE)).all()):
             raise ColocamError(
-                f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (unlabelled), "
+                f"PartialCrossEntropy: labels must be 0 (background), 1 (foreground) or {IGNORE} (unlabeled), "
                 f"got {sorted(set(labels.flatten().tolist()) - {0, 1, IGNORE})[:4]}"
             )
         wide = logits if logits.dtype == torch.float64 else logits.float()
@@ -143,7 +143,7 @@ class StepTensors(NamedTuple):
         frames: (B, 3, H, W) RGB, float, 0–255, without gradient.
         maps: (B, H, W) foreground probability S¹ in 0–1, with gradient.
         logits: (B, 2, H, W) background and foreground logits of the decoder, with gradient.
-        labels: (B, H, W) int64 pixel seeds: 0 background, 1 foreground, 255 unlabelled.
+        labels: (B, H, W) int64 pixel seeds: 0 background, 1 foreground, 255 unlabeled.
         sequences: (B,) int64 index of the sequence of each frame, from 0.
         sequence_count: number of sequences in the batch.
         epoch: from 0.
@@ -166,8 +166,8 @@ def frame_count(step: StepTensors) -> Tensor:
     return torch.tensor(len(step.maps), device=step.maps.device)
 
 
-def labelled_pixels(step: StepTensors) -> Tensor:
-    """Number of labelled pixels, a scalar."""
+def labeled_pixels(step: StepTensors) -> Tensor:
+    """Number of labeled pixels, a scalar."""
     return (step.labels != IGNORE).sum()
 
 
@@ -228,10 +228,10 @@ def _coloc(settings: "Losses") -> LossFunction:
 
 
 LOSSES: dict[str, Loss] = {
-    "seeds": Loss("Seeds (partial cross-entropy)", _seeds, labelled_pixels),
+    "seeds": Loss("Seeds (partial cross-entropy)", _seeds, labeled_pixels),
     "crf": Loss("CRF", _crf),
     "size": Loss("Size constraint", _size),
-    "coloc": Loss("Colour co-localisation", _coloc, joint_sequences),
+    "coloc": Loss("Color co-localization", _coloc, joint_sequences),
 }
 """The terms of the paper by name: eq. 1, 2, 3 and 4. Add your own before training to select it by name."""
 REGISTRIES["colocam.losses.LOSSES"] = LOSSES

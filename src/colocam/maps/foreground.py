@@ -1,6 +1,6 @@
 """How sure a decoder is that a frame shows a foreground at all: the mean of the highest pixels of its map.
 
-The map is taken as the network gave it. Colour mean and focus scale it to its maximum, or move it within the frame.
+The map is taken as the network gave it. Color mean and focus scale it to its maximum, or move it within the frame.
 Sums are of whole levels, so the result depends on nothing but the map, on every device.
 """
 

@@ -15,7 +15,7 @@ from colocam.data.batches import Samples
 from colocam.maps.postprocess import of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.models.cam_formulas import full_size
-from colocam.temporal.cuts import colour_histograms, find_cuts, window_starts
+from colocam.temporal.cuts import color_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import Levels
 
@@ -29,7 +29,7 @@ class Mapper(NamedTuple):
     Attributes:
         draw: frames (B, 3, S, S) in 0–255, classes (B,) → maps (B, M, M) in 0–1, and LayerCAMs of these classes
             (B, h, w) to focus them by, or None.
-        color_mean: which frames complete each other's maps by colour; ``clip`` means a window.
+        color_mean: which frames complete each other's maps by color; ``clip`` means a window.
         chooser: name in ``CHOOSERS`` of the rule that reads boxes off these maps.
         threshold: τ where no boxes choose it; None: the mean of the validation maps.
         class_thresholds: τ of each class instead; None: one for all.
@@ -68,7 +68,7 @@ def decoder_mapper(
 
 @torch.inference_mode()
 def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.device) -> Iterator[Levels]:
-    """Maps of all samples in order, in batches; the colour mean "clip" is computed over windows, as in localisation."""
+    """Maps of all samples in order, in batches; the color mean "clip" is computed over windows, as in localization."""
     for part, windows in _batches(samples, windows=mapper.color_mean == "clip"):
         frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
@@ -95,6 +95,6 @@ def _window_lengths(samples: Samples) -> Iterator[int]:
     cached = zip(samples.indices.clips.tolist(), samples.indices.frames.tolist(), strict=True)
     for clip, pairs in groupby(cached, key=itemgetter(0)):
         frames = samples.clips[clip].frames
-        histograms = [colour_histograms(frames[frame : frame + 1]) for _, frame in pairs]
+        histograms = [color_histograms(frames[frame : frame + 1]) for _, frame in pairs]
         starts, _ = window_starts(find_cuts(np.concatenate(histograms), OFFLINE.cuts))
         yield from np.diff([*np.flatnonzero(starts), len(starts)]).tolist()

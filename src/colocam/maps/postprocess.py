@@ -1,10 +1,10 @@
-"""Post-processing of a network's maps: colour mean, focus on a class, both or neither.
+"""Post-processing of a network's maps: color mean, focus on a class, both or neither.
 
-Colour mean: the mean of the maps over all pixels of similar colour, in one frame or in a window of frames.
+Color mean: the mean of the maps over all pixels of similar color, in one frame or in a window of frames.
 M_i = (W S)_i / (W 1)_i with W_ij = exp(-|c_i - c_j|² / 2σ²) over all pixels i, j of a sequence. This is the idea of
-eq. 4 without training: pixels of the same colour get the same activation, wherever the object moves. A map that covers
-half of an object, or covers it in half of the frames, is completed by the pixels of its colours
-(docs/method/colour-mean.md).
+eq. 4 without training: pixels of the same color get the same activation, wherever the object moves. A map that covers
+half of an object, or covers it in half of the frames, is completed by the pixels of its colors
+(docs/method/color-mean.md).
 
 Focus: weight a decoder's map by the region of the tagged class. A decoder learns one foreground for all classes, so it
 also activates on other objects: a hand beside the bird, the bridge behind the motorbike. The frozen classifier knows
@@ -13,7 +13,7 @@ Gaussian,
 
     F = (G A / max(G A))^p,      S' = F ⊙ M(F ⊙ S),
 
-where M is the colour mean or the identity, and p is the power of the focus. S' is then scaled to the maximum of S
+where M is the color mean or the identity, and p is the power of the focus. S' is then scaled to the maximum of S
 (docs/method/focus.md). Functions that begin with ``array`` are twins without torch.
 """
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 SHARE = 2 / 3
-"""Share of the colour mean in the result; the rest is the map itself, which has the position."""
+"""Share of the color mean in the result; the rest is the map itself, which has the position."""
 SIGMA = 15.0
-"""σ in colour levels, as in eq. 4."""
+"""σ in color levels, as in eq. 4."""
 TOLERANCE = 5e-3
 WIDTH = 1 / 14
 """σ of G relative to the side of the frame: two cells of 28 × 28 features."""
@@ -53,9 +53,9 @@ def postprocess(
     """Post-processed maps (B, H, W) in 0–1.
 
     Args:
-        frames: (B, 3, k·H, k·W) RGB in 0–255; colours are means over squares of k × k pixels.
+        frames: (B, 3, k·H, k·W) RGB in 0–255; colors are means over squares of k × k pixels.
         maps: (B, H, W) in 0–1.
-        sequences: (B,) ids; frames of one id share a colour mean, see :mod:`colocam.maps.postprocess`; None: none.
+        sequences: (B,) ids; frames of one id share a color mean, see :mod:`colocam.maps.postprocess`; None: none.
         activations: (B, h, w) LayerCAM of each frame's class (:mod:`colocam.maps.postprocess`); None: no focus.
         power: of the focus.
     """
@@ -113,7 +113,7 @@ def with_color_mean(frames: "Tensor", maps: "Tensor", sequences: "Tensor") -> "T
     Args:
         frames: (B, 3, H, W) RGB in 0–255.
         maps: S, (B, H, W) in 0–1.
-        sequences: (B,) int64 ids from 0: frames with one id share their colours.
+        sequences: (B,) int64 ids from 0: frames with one id share their colors.
 
     Returns:
         (B, H, W) float32 in 0–1.
@@ -166,7 +166,7 @@ def _check_shapes(frames: tuple[int, ...], maps: tuple[int, ...], sequences: tup
     """Refuse shapes that do not fit each other, since compiled code does not check its bounds."""
     if len(maps) != 3 or frames != (*maps, 3) or sequences != maps[:1]:
         raise ColocamError(
-            f"the colour mean needs frames (B, H, W, 3), maps (B, H, W) and sequences (B,), "
+            f"the color mean needs frames (B, H, W, 3), maps (B, H, W) and sequences (B,), "
             f"got {tuple(frames)}, {tuple(maps)} and {tuple(sequences)}"
         )
 
@@ -268,7 +268,7 @@ def _gaussian_on(device: "torch.device", side: int) -> "Tensor":
 
 @cache
 def _gaussian(side: int) -> Float32Array:
-    """G along one axis, (side, side); rows sum to 1, so that a map does not fade towards the edge of the frame."""
+    """G along one axis, (side, side); rows sum to 1, so that a map does not fade toward the edge of the frame."""
     at = np.arange(side) / side
     weights = np.exp(-((at[:, None] - at) ** 2) / (2 * WIDTH**2))
     means: Float32Array = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)

@@ -24,11 +24,11 @@ class Encoder(nn.Module):
         super().__init__()
         network, self.channels, self._last_stage, self.decoder = _build(backbone)
         self.network = network.to(memory_format=torch.channels_last)
-        mean, std = _normalisation(backbone)
+        mean, std = _normalization(backbone)
         self.backbone = backbone.model_copy(update={"pretrained": False, "weights": None, "mean": mean, "std": std})
-        self.normalise()
+        self.normalize()
 
-    def normalise(self) -> None:
+    def normalize(self) -> None:
         """Set mean and standard deviation in 0–255, (1, 3, 1, 1), which are not stored with the weights."""
         for name, values in (("mean", self.backbone.mean), ("std", self.backbone.std)):
             # a product of tensors that have no memory yet would import torch's compiler, for seconds
@@ -39,8 +39,8 @@ class Encoder(nn.Module):
         """(B, 3, H, W) RGB in 0–255, any dtype → features [(B, C_i, H_i, W_i)], finest first."""
         assert isinstance(self.mean, Tensor)
         assert isinstance(self.std, Tensor)
-        normalised = (frames.to(self.mean.dtype) - self.mean) / self.std
-        features: list[Tensor] = self.network(normalised.contiguous(memory_format=torch.channels_last))
+        normalized = (frames.to(self.mean.dtype) - self.mean) / self.std
+        features: list[Tensor] = self.network(normalized.contiguous(memory_format=torch.channels_last))
         return features
 
     def last_stage(self) -> list[nn.Parameter]:
@@ -56,12 +56,12 @@ def _build(backbone: Backbone) -> Trunk:
     return build_with_timm(backbone)
 
 
-def _normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _normalization(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if backbone.mean is not None and backbone.std is not None:
         return backbone.mean, backbone.std
-    from colocam.models.timm_networks import normalisation  # noqa: PLC0415
+    from colocam.models.timm_networks import normalization  # noqa: PLC0415
 
-    return normalisation(backbone)
+    return normalization(backbone)
 
 
 def at_side(images: Tensor, side: int) -> Tensor:
@@ -92,14 +92,14 @@ class Classifier(nn.Module):
         backbone: the encoder.
         classes: K.
         size: side in pixels that the class is read at; it divides the side of the frames. None: that of the frames.
-        normalise: divide the pooled features by their Euclidean norm.
+        normalize: divide the pooled features by their Euclidean norm.
     """
 
-    def __init__(self, backbone: Backbone, classes: int, *, size: int | None = None, normalise: bool = False) -> None:
+    def __init__(self, backbone: Backbone, classes: int, *, size: int | None = None, normalize: bool = False) -> None:
         super().__init__()
         self.encoder = Encoder(backbone)
         self.head = nn.Linear(self.encoder.channels[-1], classes)
-        self.size, self.normalise = size, normalise
+        self.size, self.normalize = size, normalize
 
     def forward(self, frames: Tensor) -> Classification:
         """(B, 3, H, W) RGB in 0–255 → logits (B, K) and features."""
@@ -129,14 +129,14 @@ class Classifier(nn.Module):
     def pooled(self, last: Tensor) -> Tensor:
         """The input of the head, (B, C), from the last feature map (B, C, h, w)."""
         mean = last.mean(dim=(2, 3))
-        return F.normalize(mean, dim=1) if self.normalise else mean
+        return F.normalize(mean, dim=1) if self.normalize else mean
 
     def scaled(self, values: Tensor, last: Tensor) -> Tensor:
         """``values`` (B, …) divided by the norm of each frame's pooled features, where the head takes these so.
 
         For the last feature map itself, A = ``scaled(last, last)``, the head's logits are ``W mean(A) + b``.
         """
-        if not self.normalise:
+        if not self.normalize:
             return values
         norms: Tensor = torch.linalg.vector_norm(last.mean(dim=(2, 3)), dim=1).clamp(min=1e-12)
         return values / norms.view(-1, *[1] * (values.dim() - 1))
@@ -145,4 +145,4 @@ class Classifier(nn.Module):
 def make_classifier(config: Config, backbone: Backbone, classes: int) -> Classifier:
     """The classifier of a configuration; ``backbone`` is ``config.backbone``, or the same without initial weights."""
     settings = config.classifier
-    return Classifier(backbone, classes, size=settings.size, normalise=settings.fit == "logistic")
+    return Classifier(backbone, classes, size=settings.size, normalize=settings.fit == "logistic")

@@ -94,7 +94,7 @@ def _convolved(into: int, out: int) -> nn.Sequential:
 
 
 class TokenHead(nn.Module):
-    """Localisation head of a transformer: bilinear upsampling and a 3×3 convolution, block by block.
+    """Localization head of a transformer: bilinear upsampling and a 3×3 convolution, block by block.
 
     The last block works at the frame's resolution, the one before it at half of it, and so on, but not below the
     tokens' own grid: with patches of 14 or 16 pixels, four blocks double the resolution each.

@@ -72,7 +72,7 @@ def load_model(folder: Path) -> Model:
 
 def _network(card: Card) -> LocalizerNet:
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
-    classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalise=card.normalise)
+    classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalize=card.normalize)
     return LocalizerNet(classifier, card.decoder, map_size=card.map_size, crop_head=card.crop_head)
 
 
@@ -127,7 +127,7 @@ def fill(net: nn.Module, tensors: Mapping[str, Tensor]) -> None:
         net.to(memory_format=torch.channels_last)  # as it was built
         for encoder in net.modules():
             if isinstance(encoder, Encoder):
-                encoder.normalise()
+                encoder.normalize()
     else:
         net.load_state_dict(tensors)
 

@@ -69,7 +69,7 @@ class Vgg(nn.Module):
 
 def build_vgg(backbone: Backbone) -> Trunk:
     """Build any VGG of timm, with or without batch norm."""
-    # the fully connected layers, nine tenths of VGG, are removed below: initialise small ones unless weights are loaded
+    # the fully connected layers, nine tenths of VGG, are removed below: initialize small ones unless weights are loaded
     narrow = {} if backbone.pretrained and backbone.weights is None else {"mlp_ratio": 1 / 4096}
     network = create(backbone, **narrow)
     for name in [name for name, _ in network.named_children() if name != "features"]:
@@ -182,7 +182,7 @@ def build_vit(backbone: Backbone) -> Trunk:
     vit = create(backbone, num_classes=0, dynamic_img_size=True)
     vit.attn_pool = None  # the classifier averages the tokens, also where timm pools by attention
     load_weights(vit, backbone.weights)
-    if isinstance(vit.norm, nn.Identity):  # timm normalises the mean of the tokens there; normalise each token
+    if isinstance(vit.norm, nn.Identity):  # timm normalizes the mean of the tokens there; normalize each token
         vit.norm, vit.fc_norm = vit.fc_norm, vit.norm
     return Trunk(Vit(vit), [vit.embed_dim], (f"vit.blocks.{len(vit.blocks) - 1}.", "vit.norm."), "tokens")
 

@@ -17,7 +17,7 @@ class Trunk(NamedTuple):
     """A backbone, as the encoder uses it.
 
     Attributes:
-        network: normalised frames (B, 3, H, W) → feature maps [(B, C_i, H_i, W_i)], finest first.
+        network: normalized frames (B, 3, H, W) → feature maps [(B, C_i, H_i, W_i)], finest first.
         channels: C_i.
         last_stage: prefixes of the names of the parameters after the last but one map; stage 1 trains them with a
             higher learning rate.
@@ -90,9 +90,9 @@ class ResNet(nn.Module):
                 into = EXPANSION * width
             self.add_module(f"layer{stage + 1}", nn.Sequential(*layers))
         if not self.conv1.weight.is_meta:  # on that device, random numbers import torch's compiler, for seconds
-            self._initialise()
+            self._initialize()
 
-    def _initialise(self) -> None:
+    def _initialize(self) -> None:
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

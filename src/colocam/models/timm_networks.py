@@ -90,18 +90,18 @@ def family(name: str) -> str:
     return str(timm.models.model_entrypoint(name).__module__).rpartition(".")[2]
 
 
-def normalisation(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def normalization(backbone: Backbone) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation of RGB in 0–1: those of the configuration, or what timm states for the network."""
     stated = timm.get_pretrained_cfg(backbone.name)
     mean, std = (stated.mean, stated.std) if stated else (None, None)
     mean, std = backbone.mean or mean, backbone.std or std
     if mean is None or std is None:
-        raise ColocamError(f"timm states no normalisation for '{backbone.name}': set backbone.mean and backbone.std")
+        raise ColocamError(f"timm states no normalization for '{backbone.name}': set backbone.mean and backbone.std")
     return mean, std
 
 
 def convolution(into: int, out: int) -> nn.Conv2d:
-    """A new 3×3 convolution, initialised for a following ReLU (He et al., 2015)."""
+    """A new 3×3 convolution, initialized for a following ReLU (He et al., 2015)."""
     layer = nn.Conv2d(into, out, 3, padding=1)
     nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
     assert layer.bias is not None

@@ -3,7 +3,7 @@
 /* ``constants`` are cells per level, q, scale of e, scale of f e, 1, 1/2, cells - 1, and the shifts of r, g and b.
  * Moments are (cells in use, channels, 4), spectra (rank_r, rank_g, channels, rank_b). */
 
-/* Cell of a level on the axis of this number, and the offset from the centre of the cell, -1/2 to 1/2 cells. */
+/* Cell of a level on the axis of this number, and the offset from the center of the cell, -1/2 to 1/2 cells. */
 
 static inline REAL TYPED(axis)(REAL level, int number, const REAL *constants, REAL *offset) {
     REAL position = (level + constants[5]) * constants[0] + constants[7 + number], cell = FLOOR(position);
@@ -68,7 +68,7 @@ WIDE static void TYPED(slice)(const REAL *rgb, REAL *out, const REAL *psi, const
             TYPED(local)(rgb + p, pixels, constants, phi);
             const REAL *own = moments + (Py_ssize_t)slot[index[p]] * ranks * channels * 4;
             for (Py_ssize_t c = 0; c < channels; c++) {
-                REAL total = phi[0] - phi[0]; /* a colour that is not a number gives none */
+                REAL total = phi[0] - phi[0]; /* a color that is not a number gives none */
                 for (Py_ssize_t k = 0; k < ranks; k++) {
                     const REAL *m = own + (k * channels + c) * 4;
                     total += psi[k * pixels + p] * (phi[0] * m[0] + phi[1] * m[1] + phi[2] * m[2] + phi[3] * m[3]);
@@ -119,7 +119,7 @@ static void TYPED(leave)(TYPED(Room) * room) {
 /* Spectrum of the planes first ≤ r < last, added to ``spectrum``. A linear function along one axis is multiplied by
  * constant ones along the other two. So of each row (r, g) three sums over b are kept: of what is constant along r and g,
  * linear along g, linear along r; of each plane two. */
-static int TYPED(analyse)(const REAL *moments, Py_ssize_t channels, const int32_t *rows, const int32_t *blue,
+static int TYPED(analyze)(const REAL *moments, Py_ssize_t channels, const int32_t *rows, const int32_t *blue,
                           const REAL *factor, Py_ssize_t cells, Py_ssize_t rank, Py_ssize_t first, Py_ssize_t last,
                           REAL *spectrum) {
     const REAL *flat = factor, *slope = factor + cells * rank;
@@ -161,8 +161,8 @@ static int TYPED(analyse)(const REAL *moments, Py_ssize_t channels, const int32_
     return enough;
 }
 
-/* Transpose of analyse: set the moments of the cells in the planes first ≤ r < last. */
-static int TYPED(synthesise)(const REAL *spectrum, Py_ssize_t channels, const int32_t *rows, const int32_t *blue,
+/* Transpose of analyze: set the moments of the cells in the planes first ≤ r < last. */
+static int TYPED(synthesize)(const REAL *spectrum, Py_ssize_t channels, const int32_t *rows, const int32_t *blue,
                              const REAL *factor, Py_ssize_t cells, Py_ssize_t rank, Py_ssize_t first, Py_ssize_t last,
                              REAL *moments) {
     const REAL *flat = factor, *slope = factor + cells * rank;

@@ -95,18 +95,18 @@ static PyObject *color_slice(PyObject *self, PyObject *const *args, Py_ssize_t g
     DONE
 }
 
-/* analyse and synthesise have the same arguments but for the order: moments → spectrum, spectrum → moments. */
-static PyObject *transform(PyObject *const *args, Py_ssize_t given, int analyses) {
+/* analyze and synthesize have the same arguments but for the order: moments → spectrum, spectrum → moments. */
+static PyObject *transform(PyObject *const *args, Py_ssize_t given, int analyzes) {
     PyObject *self = NULL;
     ARGUMENTS(7)
-    READ(moments, analyses ? 0 : 6, 'F', 3)
+    READ(moments, analyzes ? 0 : 6, 'F', 3)
     READ(rows, 1, 'i', 1)
     READ(blue, 2, 'i', 1)
     READ(factor, 3, 'F', 3)
     WHOLE_NUMBER(first, 4)
     WHOLE_NUMBER(last, 5)
-    READ(spectrum, analyses ? 6 : 0, 'F', 2)
-    FILL(written, 6, 'F', analyses ? 2 : 3)
+    READ(spectrum, analyzes ? 6 : 0, 'F', 2)
+    FILL(written, 6, 'F', analyzes ? 2 : 3)
     Py_ssize_t cells = factor->shape[1], rank = factor->shape[2], channels = moments->shape[1];
     SAME(written->itemsize == factor->itemsize && factor->shape[0] == 2 && rows->shape[0] == cells * cells + 1)
     SAME(spectrum->shape[0] == rank && spectrum->shape[1] == rank * channels * rank && moments->shape[2] == 4)
@@ -116,17 +116,17 @@ static PyObject *transform(PyObject *const *args, Py_ssize_t given, int analyses
     SAME(begin[cells * cells] <= moments->shape[0])
     int enough;
     Py_BEGIN_ALLOW_THREADS
-    if (analyses && IS_FLOAT(factor))
-        enough = analyse_f(moments->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
+    if (analyzes && IS_FLOAT(factor))
+        enough = analyze_f(moments->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
                            written->buf);
-    else if (analyses)
-        enough = analyse_d(moments->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
+    else if (analyzes)
+        enough = analyze_d(moments->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
                            written->buf);
     else if (IS_FLOAT(factor))
-        enough = synthesise_f(spectrum->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
+        enough = synthesize_f(spectrum->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
                               written->buf);
     else
-        enough = synthesise_d(spectrum->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
+        enough = synthesize_d(spectrum->buf, channels, begin, blue->buf, factor->buf, cells, rank, first, last,
                               written->buf);
     Py_END_ALLOW_THREADS
     if (!enough) {
@@ -136,12 +136,12 @@ static PyObject *transform(PyObject *const *args, Py_ssize_t given, int analyses
     DONE
 }
 
-static PyObject *color_analyse(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *color_analyze(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     (void)self;
     return transform(args, given, 1);
 }
 
-static PyObject *color_synthesise(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *color_synthesize(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     (void)self;
     return transform(args, given, 0);
 }

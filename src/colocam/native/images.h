@@ -1,6 +1,6 @@
 /* ---- temporal/cuts.py -------------------------------------------------------------------------------------------- */
 
-static PyObject *count_colours(PyObject *self, PyObject *const *args, Py_ssize_t given) {
+static PyObject *count_colors(PyObject *self, PyObject *const *args, Py_ssize_t given) {
     ARGUMENTS(2)
     READ(frames, 0, 'B', 4)
     FILL(counts, 1, 'q', 4)

@@ -24,7 +24,7 @@
 
 #define METHOD(name, function) {#name, (PyCFunction)(void (*)(void))function, METH_FASTCALL, NULL}
 static PyMethodDef METHODS[] = {
-    METHOD(count_colours, count_colours),
+    METHOD(count_colors, count_colors),
 #ifdef __GNUC__
     METHOD(resize_area, resize_area),
 #endif
@@ -32,8 +32,8 @@ static PyMethodDef METHODS[] = {
     METHOD(locate, color_locate),
     METHOD(splat, color_splat),
     METHOD(slice, color_slice),
-    METHOD(analyse, color_analyse),
-    METHOD(synthesise, color_synthesise),
+    METHOD(analyze, color_analyze),
+    METHOD(synthesize, color_synthesize),
     {NULL, NULL, 0, NULL},
 };
 
@@ -41,7 +41,7 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "kernels", "Loops ove
                                     NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_kernels(void) {
-    neighbourhood_tables();
+    neighborhood_tables();
     numpy = PyImport_ImportModule("numpy");
     return numpy == NULL ? NULL : PyModule_Create(&MODULE);
 }

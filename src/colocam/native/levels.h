@@ -12,8 +12,8 @@
 /* Of a component: first and last column, first and last pixel in raster order, twice the area of its contour. START also
  * breaks ties as OpenCV's order of contours does: of equals the one that starts last is listed first. */
 enum { FIRST_COLUMN, LAST_COLUMN, START, END, AREA2, FIELDS };
-/* Neighbours in the column to the left and to the right, and before and after the pixel in raster order; bit i of a
- * neighbourhood stands for the i-th neighbour clockwise from the upper left. */
+/* Neighbors in the column to the left and to the right, and before and after the pixel in raster order; bit i of a
+ * neighborhood stands for the i-th neighbor clockwise from the upper left. */
 #define WEST 0xC1
 #define EAST 0x1C
 #define BEFORE 0x87
@@ -22,9 +22,9 @@ enum { FIRST_COLUMN, LAST_COLUMN, START, END, AREA2, FIELDS };
 static const int NEAR_Y[8] = {-1, -1, -1, 0, 1, 1, 1, 0}, NEAR_X[8] = {-1, 0, 1, 1, 1, 0, -1, -1};
 static uint8_t GROWTH[256], JOIN[256], FIRST[256];
 
-/* For each neighbourhood of a pixel that is set now: growth of twice the area, neighbours to join, the lowest bit. A 2x2
+/* For each neighborhood of a pixel that is set now: growth of twice the area, neighbors to join, the lowest bit. A 2x2
  * square gains 1/2 when at least two of its other three pixels are set already. */
-static void neighbourhood_tables(void) {
+static void neighborhood_tables(void) {
     for (int bits = 0; bits < 256; bits++) {
         int growth = 0, join = 0, left = bits;
         for (int corner = 1; corner < 8; corner += 2) {
@@ -32,7 +32,7 @@ static void neighbourhood_tables(void) {
             for (int k = 0; k < 3; k++) set += bits >> ((corner + k) % 8) & 1;
             growth += set >= 2;
         }
-        while (left) { /* neighbours that touch each other are one component: its lowest bit stands for it */
+        while (left) { /* neighbors that touch each other are one component: its lowest bit stands for it */
             int group = left & -left, grown;
             join |= group;
             do {

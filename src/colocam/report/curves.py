@@ -1,4 +1,4 @@
-"""Training curves as inline SVG, one small plot per quantity, in the colours of the page's light or dark palette."""
+"""Training curves as inline SVG, one small plot per quantity, in the colors of the page's light or dark palette."""
 
 import io
 import re
@@ -16,8 +16,8 @@ from colocam.evaluation.result import MAIN, NOT_QUANTITIES, is_number, method_ti
 from colocam.types import Float64Array
 from colocam.utils.extensions import title_of
 
-_COLOURS = {"--curve-train": "#000001", "--curve-val": "#000002", "--line": "#000003", "--soft": "#000004"}
-"""Colours of the page and what stands for them in a drawing."""
+_COLORS = {"--curve-train": "#000001", "--curve-val": "#000002", "--line": "#000003", "--soft": "#000004"}
+"""Colors of the page and what stands for them in a drawing."""
 SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "colocam", "text.parse_math": False}
 """Text instead of outlines is smaller, and readers can select it; equal figures give equal bytes."""
 _TITLES = {
@@ -26,14 +26,14 @@ _TITLES = {
     "seeds": "Seeds (partial cross-entropy)",
     "crf": "CRF",
     "size": "Size constraint",
-    "coloc": "Colour co-localisation",
+    "coloc": "Color co-localization",
     "accuracy": "Validation accuracy, %",
     "corloc": "Validation CorLoc, %",
     "criterion": "Selection criterion",
     "best": "Score that chooses the epoch",
     "cam": "CorLoc of the CAMs, %",
     "threshold": "Threshold τ",
-    "color_growth": "Size of boxes with colour mean, relative to without",
+    "color_growth": "Size of boxes with color mean, relative to without",
     "lr": "Learning rate",
     "skipped": "Skipped steps (loss not finite)",
 }
@@ -136,15 +136,15 @@ def _draw(curves: Sequence[Curve], description: str) -> Markup:
         figure = Figure((4.2, 2.1))
         axes = figure.add_axes((0.135, 0.13, 0.815, 0.83))
         axes.spines[["left", "top", "right"]].set_visible(False)
-        axes.spines["bottom"].set_color(_COLOURS["--line"])
-        axes.grid(axis="y", color=_COLOURS["--line"], linewidth=0.6, clip_on=False)
-        axes.tick_params(length=0, labelcolor=_COLOURS["--soft"])
+        axes.spines["bottom"].set_color(_COLORS["--line"])
+        axes.grid(axis="y", color=_COLORS["--line"], linewidth=0.6, clip_on=False)
+        axes.tick_params(length=0, labelcolor=_COLORS["--soft"])
         low, high = _range(curves)
         axes.set_ylim(low, high)
         for curve in curves:
             x, y = _thin(curve.x), np.clip(_thin(curve.y), low, high)  # spikes end at the frame
-            dashes = "--" if curve.event == "val" else "-"  # a sign beside the colour
-            how: dict[str, Any] = {"linestyle": dashes, "color": _COLOURS[f"--curve-{curve.event}"], "clip_on": False}
+            dashes = "--" if curve.event == "val" else "-"  # a sign beside the color
+            how: dict[str, Any] = {"linestyle": dashes, "color": _COLORS[f"--curve-{curve.event}"], "clip_on": False}
             if curve.noisy:
                 axes.plot(x, y, linewidth=0.9, alpha=0.28, **how)
                 y = _running_mean(y)
@@ -165,11 +165,11 @@ def svg_of(figure: Figure, **options: Any) -> str:  # noqa: ANN401 - matplotlib'
 
 
 def _for_page(svg: str, description: str) -> Markup:
-    """A drawing of matplotlib as a part of the page: in its colours, as wide as its place, without its own names."""
+    """A drawing of matplotlib as a part of the page: in its colors, as wide as its place, without its own names."""
     svg = re.sub(r' id="[a-z]\w*[_.]\w+"|<metadata>.*</metadata>|<defs>\s*<style.*?</defs>', "", svg, flags=re.DOTALL)
     svg = re.sub(r"(?<=\.\d\d)\d+(?=[ \")])|(?<=>)\s+(?=<)|\s+(?=[LMCz\"])|font-family: [^;]*; ", "", svg)
-    for variable, colour in _COLOURS.items():
-        svg = svg.replace(colour, f"var({variable})")
+    for variable, color in _COLORS.items():
+        svg = svg.replace(color, f"var({variable})")
     head = f'role="img" aria-label="{escape(description)}"'
     svg = re.sub(r'width="\S+" height="\S+"', lambda _: head, svg, count=1)
     return Markup(svg)  # noqa: S704 - numbers of matplotlib, and a description without markup
@@ -182,13 +182,13 @@ def _short(value: float, digits: int = 3) -> str:
 
 
 def _thin(values: Float64Array) -> Float64Array:
-    """Average neighbours until at most 240 values are left; more cannot be seen and make the page large."""
+    """Average neighbors until at most 240 values are left; more cannot be seen and make the page large."""
     stride = -(-len(values) // _MAX_POINTS)
     return np.add.reduceat(values, starts := np.arange(0, len(values), stride)) / np.diff([*starts, len(values)])
 
 
 def _running_mean(y: Float64Array) -> Float64Array:
-    """Mean over a centred window of a twentieth of the curve, shorter at the ends."""
+    """Mean over a centered window of a twentieth of the curve, shorter at the ends."""
     window = np.ones(2 * (len(y) // 40) + 1)
     return np.convolve(y, window, "same") / np.convolve(np.ones_like(y), window, "same")
 

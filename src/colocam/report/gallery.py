@@ -157,7 +157,7 @@ def _box(corners: npt.NDArray[np.float32], scale: float) -> Box | None:
 
 def address(image: Image, quality: int) -> str:
     """``image`` as a JPEG inside a data: address."""
-    # Colour at full resolution: subsampled colour turns thin red and green lines grey.
-    full_colour = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
-    _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_colour])
+    # Color at full resolution: subsampled color turns thin red and green lines gray.
+    full_color = [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+    _, data = cv2.imencode(".jpg", image[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality, *full_color])
     return "data:image/jpeg;base64," + base64.b64encode(data.tobytes()).decode("ascii")

@@ -43,7 +43,7 @@ from colocam.report.evaluation_tables import (
 )
 from colocam.report.gallery import Case, Group, gallery
 from colocam.utils.files import write_text
-from colocam.video.drawing import HEAT_COLOURS, PREDICTED, TRUE
+from colocam.video.drawing import HEAT_COLORS, PREDICTED, TRUE
 
 MOST_CLASSES = 12
 """A confusion matrix with more classes is folded away."""
@@ -116,7 +116,7 @@ def render(run: Path) -> str:
         object_groups=gallery(run / f"{OBJECTS}.npz") if evaluation and evaluation.objects else [],
         environment=dict(_flatten(read_object(facts, "delete it"))) if facts.exists() else {},
         configuration=configuration,
-        heat=", ".join(f"#{colour.tobytes().hex()}" for colour in HEAT_COLOURS[::15]),
+        heat=", ".join(f"#{color.tobytes().hex()}" for color in HEAT_COLORS[::15]),
         red=f"rgb{PREDICTED}",
         green=f"rgb{TRUE}",
     )

@@ -30,7 +30,7 @@ def review_run(
     purpose: str = "errors",
     device: str | None = None,
 ) -> Path:
-    """Localise in the videos of a split, write the queue and, for the report, ``RUN/review.npz``.
+    """Localize in the videos of a split, write the queue and, for the report, ``RUN/review.npz``.
 
     No true box is needed. Frames are those of the run's frame cache. Returns the path of the queue: ``out``, or
     ``RUN/review.csv`` if it is None.

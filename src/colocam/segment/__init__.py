@@ -2,7 +2,7 @@
 
     heat maps ─ map_prompts ─► boxes and peaks ─ Segmenter ─► masks ─ best_path ─► one mask a frame ─► its box
 
-A segmenter was trained with masks by others. Its results are reported apart from what is learnt from tags alone.
+A segmenter was trained with masks by others. Its results are reported apart from what is learned from tags alone.
 """
 
 from pathlib import Path

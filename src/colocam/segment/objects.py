@@ -9,7 +9,7 @@ number of points allows: a small warm area has a fine grid, where small objects 
 
 with the quality q that the segmenter expects, its stability s, the mean foreground probability m inside the mask and r
 around it, the number v of prompts that gave the same mask, and its share a of the frame; times √P with the probability
-P that the mask, alone on grey, shows the class, where the model can tell.
+P that the mask, alone on gray, shows the class, where the model can tell.
 """
 
 from collections.abc import Callable, Sequence
@@ -125,7 +125,7 @@ def _masks(
 ) -> list[_Masks]:
     """The masks for the points of B frames that lie in squares (B, side, side, 3), up to ``inside`` (B, 2) pixels.
 
-    Every pass has the same number of prompts, so that the masks do not depend on how many a frame or its neighbours
+    Every pass has the same number of prompts, so that the masks do not depend on how many a frame or its neighbors
     have.
     """
     masks = [_Masks([], []) for _ in points]
@@ -136,7 +136,7 @@ def _masks(
     given = np.zeros((len(points), -(-most // CHUNK) * CHUNK, 2, 2), np.float32)
     labels = np.full(given.shape[:3], PADDING, np.int64)
     for row, (size, own) in enumerate(zip(inside, points, strict=True)):
-        given[row, : len(own), 0] = own * size - 0.5  # the centre of a pixel is at a whole number
+        given[row, : len(own), 0] = own * size - 0.5  # the center of a pixel is at a whole number
         labels[row, : len(own), 0] = POINT
     for start in range(0, most, CHUNK):
         some = slice(start, start + CHUNK)

@@ -1,8 +1,8 @@
 """SAM, MobileSAM or SAM 2 as a pair of ONNX files, run by onnxruntime on the CPU without torch (extra ``onnx``).
 
-Inputs are recognised by name, type and shape, as the usual exporters write them:
+Inputs are recognized by name, type and shape, as the usual exporters write them:
 
-- The encoder has one image: (1, 3, S, S) float, normalised; or (H, W, 3) or uint8, in 0–255.
+- The encoder has one image: (1, 3, S, S) float, normalized; or (H, W, 3) or uint8, in 0–255.
 - The decoder has ``point_coords`` (P, n, 2), ``point_labels`` (P, n), ``mask_input`` (P, 1, h, w), ``has_mask_input``
   (1), and ``orig_im_size`` (2) if it resizes masks. Its other inputs are outputs of the encoder.
 - It gives ``low_res_masks`` or ``masks`` (P, k, h, w) and ``iou_predictions`` (P, k), k = 1, 3 or 4.

@@ -2,10 +2,10 @@
 
     frames ─ squares ─► segmenter's input;  heat maps ─ map_prompts ─► boxes at several thresholds, and the peak
 
-The mask of a frame is the one that agrees with the heat map and with its neighbours in the shot. The soft IoU of a mask
+The mask of a frame is the one that agrees with the heat map and with its neighbors in the shot. The soft IoU of a mask
 m with the map s is Σ m·t / (Σ m + Σ t − Σ m·t), where t rises from 0 to 1 while s rises from a to b (:data:`FADE`).
 :func:`mask_scores` makes a score of it, of what the segmenter expects, and of the masks' agreement. Over the frames of
-a shot the path x_1 … x_T takes one mask of each frame and maximises
+a shot the path x_1 … x_T takes one mask of each frame and maximizes
 
     Σ_t score(x_t) − JUMP Σ_t (1 − IoU(x_t, x_{t+1})), with the IoU of the masks' boxes.
 """
@@ -37,7 +37,7 @@ AGREEMENT = 2.0
 JUMP = 0.3
 """Cost of a change to a box without overlap from one frame to the next, in units of the score."""
 PADDING_COLOR = (124, 116, 104)
-"""ImageNet's mean colour: 0 after normalisation, as SAM pads."""
+"""ImageNet's mean color: 0 after normalization, as SAM pads."""
 BLUR = 1 / 32
 """Standard deviation of the blur before the peak is read, as a share of the map's width."""
 
@@ -189,8 +189,8 @@ def inside_square(images: Sequence[Image], side: int) -> npt.NDArray[np.int64]:
 
 def cells_inside(inside: Float64Array, cells: int) -> npt.NDArray[np.bool_]:
     """(B, cells, cells) which cells of a square belong to its frame, which covers ``inside`` (B, 2), not padding."""
-    centres = np.arange(cells) + 0.5
-    return (centres < inside[:, :1])[:, None] & (centres < inside[:, 1:])[:, :, None]
+    centers = np.arange(cells) + 0.5
+    return (centers < inside[:, :1])[:, None] & (centers < inside[:, 1:])[:, :, None]
 
 
 def squares(images: Sequence[Image], inside: npt.NDArray[np.int64], side: int) -> Levels:
@@ -242,7 +242,7 @@ def warp(
     ``out`` begins with the pixel ``begin`` (x, y) of the source in that scale.
     """
     x, y = 1 / scale[0], 1 / scale[1]
-    # centres of pixels are at half numbers
+    # centers of pixels are at half numbers
     back = np.array([[x, 0, begin[0] * x + (x - 1) / 2], [0, y, begin[1] * y + (y - 1) / 2]])
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     cv2.warpAffine(source, back, out.shape[1::-1], out, flags, border)

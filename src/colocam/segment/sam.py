@@ -1,6 +1,6 @@
 """MobileSAM (Zhang et al., 2023) run by PyTorch: timm's TinyViT as image encoder, and SAM's decoder.
 
-SAM's prompt encoder and mask decoder (Kirillov et al., Segment Anything, 2023) take prompts of labelled points. Module
+SAM's prompt encoder and mask decoder (Kirillov et al., Segment Anything, 2023) take prompts of labeled points. Module
 names are those of the published checkpoints (Apache-2.0).
 """
 
@@ -54,7 +54,7 @@ class PositionEncoding(nn.Module):
         return torch.cat([phases.sin(), phases.cos()], dim=-1)
 
     def grid(self, height: int, width: int) -> Tensor:
-        """(height · width, C) encodings of the centres of a grid's cells."""
+        """(height · width, C) encodings of the centers of a grid's cells."""
         device = self.positional_encoding_gaussian_matrix.device
         y = (torch.arange(height, device=device) + 0.5) / height
         x = (torch.arange(width, device=device) + 0.5) / width
@@ -63,7 +63,7 @@ class PositionEncoding(nn.Module):
 
 
 class PromptEncoder(nn.Module):
-    """Labelled points → tokens."""
+    """Labeled points → tokens."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -15,13 +15,13 @@ Array: TypeAlias = "npt.NDArray[Any] | Tensor"
 BACKGROUND, POINT, UPPER_LEFT, LOWER_RIGHT, PADDING = 0, 1, 2, 3, -1
 """SAM's labels of points: outside the object, inside it, the corners of a box, and no point at all."""
 MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
-"""Of RGB in 0–255; SAM takes images that are normalised by them."""
+"""Of RGB in 0–255; SAM takes images that are normalized by them."""
 BATCH = 8
 """Frames that are prepared together, and of one pass on a GPU."""
 
 
 class Prompts(NamedTuple):
-    """P prompts for each of B frames; a prompt is two labelled points, as SAM's own exporters have it.
+    """P prompts for each of B frames; a prompt is two labeled points, as SAM's own exporters have it.
 
     A box is its two corners; a point is followed by one of padding.
 

@@ -18,12 +18,12 @@ from starlette.responses import FileResponse
 from colocam.boxes.iou import iou
 from colocam.labels import Correction, Options, export, readable, writable, write_corrections
 from colocam.serve.exchange import CORRECTIONS, corrected_rows, corrections_of, filled, imported_edit, write_corrected
-from colocam.serve.film_data import Film, FilmResults
-from colocam.serve.film_routes import ModelKey, OneFilm, Served, corners, model_of, receive
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Library
 from colocam.serve.marks import Change
+from colocam.serve.video_data import Video, VideoResults
+from colocam.serve.video_routes import ModelKey, OneVideo, Served, corners, model_of, receive
 from colocam.types import Float64Array
 from colocam.utils.files import atomic_path
 from colocam.utils.locks import temporary_folder
@@ -35,7 +35,7 @@ NEED_IMAGES = frozenset({"label-studio-masks"})
 """Formats that name image files instead of videos."""
 SHOWN = 24
 """Boxes that moved most, of all videos."""
-SHOWN_OF_FILM = 6
+SHOWN_OF_VIDEO = 6
 SAME = 0.95
 """Boxes that overlap by this IoU or more have not moved for a person who looks at them."""
 APART = 12
@@ -62,18 +62,18 @@ class NewChange(BaseModel):
     change: Change
 
 
-@routes.get("/films/{film}/history")
-def history(film: OneFilm, library: Served) -> dict[str, Any]:
+@routes.get("/videos/{video}/history")
+def history(video: OneVideo, library: Served) -> dict[str, Any]:
     """The version of a video, its edits that count, and those that were undone."""
-    version, edits = library.store.history(film.id)
+    version, edits = library.store.history(video.id)
     done, undone = ([edit.as_json() for edit in some] for some in edits)
     return {"version": version, "done": done, "undone": undone}
 
 
-@routes.post("/films/{film}/history")
-def change(film: OneFilm, library: Served, new: NewChange) -> dict[str, Any]:
+@routes.post("/videos/{video}/history")
+def change(video: OneVideo, library: Served, new: NewChange) -> dict[str, Any]:
     """Store a change; it is on the disk when the answer comes."""
-    event = library.store.append(film.id, new.client, new.version, new.change)
+    event = library.store.append(video.id, new.client, new.version, new.change)
     return {"version": event.version, "saved": event.made}
 
 
@@ -96,14 +96,14 @@ class NewExport(BaseModel):
 
     to: Annotated[str, Field(max_length=40)]
     images: bool = False
-    films: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{24}$")]], Field(max_length=100_000)] = []
+    videos: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{24}$")]], Field(max_length=100_000)] = []
 
 
 @routes.post("/exports", status_code=201)
 def make_export(new: NewExport, library: Served) -> dict[str, Any]:
     """Write a ZIP archive and give the id for its download."""
-    films = [library.film(film) for film in new.films] or library.films()
-    ready = [film for film in films if film.results is not None]
+    videos = [library.video(video) for video in new.videos] or library.videos()
+    ready = [video for video in videos if video.results is not None]
     if not ready:
         raise RefusalError(404, "no video is ready yet: wait until the model is done with one")
     key, exports = secrets.token_hex(16), library.workspace.exports
@@ -118,26 +118,26 @@ def make_export(new: NewExport, library: Served) -> dict[str, Any]:
                     zipped.write(path, path.relative_to(made))
     for old in sorted(exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
         old.unlink(missing_ok=True)
-    return {"id": key, "name": f"{new.to}.zip", "films": len(ready), "left_out": len(films) - len(ready)}
+    return {"id": key, "name": f"{new.to}.zip", "videos": len(ready), "left_out": len(videos) - len(ready)}
 
 
-def _export(library: Library, films: list[Film], new: NewExport, folder: Path) -> Path:
+def _export(library: Library, videos: list[Video], new: NewExport, folder: Path) -> Path:
     """Write labels below ``folder``; the folder that holds them."""
     made = folder / "labels"
     if new.to == CORRECTIONS:
-        found = all_corrections(library, films)
+        found = all_corrections(library, videos)
         if not found:
             raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
         made.mkdir()
-        files = {film.id: film.file for film in films}
+        files = {video.id: video.file for video in videos}
         write_corrections(made / "corrections.csv", [replace(one, path=files[one.content]) for one in found])
         return made
     tables: list[Path] = []
-    for film in films:
-        assert film.results is not None
-        rows = corrected_rows(film.results, library.objects(film, film.results))
-        rows = filled(rows, film.results.index) if new.to == "masks" else rows
-        tables.append(write_corrected(folder / "tables", film, film.results.index, rows))
+    for video in videos:
+        assert video.results is not None
+        rows = corrected_rows(video.results, library.objects(video, video.results))
+        rows = filled(rows, video.results.index) if new.to == "masks" else rows
+        tables.append(write_corrected(folder / "tables", video, video.results.index, rows))
     return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
 
 
@@ -154,9 +154,9 @@ def download(
     return FileResponse(path, media_type="application/zip", filename=name)
 
 
-@routes.post("/films/{film}/labels")
+@routes.post("/videos/{video}/labels")
 async def take_labels(
-    film: OneFilm,
+    video: OneVideo,
     library: Served,
     request: Request,
     format: Annotated[str, Query(max_length=40)],  # noqa: A002 - the page's word
@@ -164,24 +164,24 @@ async def take_labels(
     version: Annotated[int, Query(ge=0, le=1 << 48)],
 ) -> dict[str, Any]:
     """Import labels of this video: a file or a ZIP archive is the body. They are one edit, which can be undone."""
-    suffix = re.sub(r"[^.a-z0-9]", "", Path(request.headers.get("x-film-name", "labels")).suffix.lower())[:10]
+    suffix = re.sub(r"[^.a-z0-9]", "", Path(request.headers.get("x-video-name", "labels")).suffix.lower())[:10]
     with temporary_folder(library.workspace.uploads) as folder:
         file = folder / f"labels{suffix}"
         await receive(request, file, MOST_IMPORTED)
         async with request.app.state.reading:
-            change, left_out = await run_in_threadpool(imported_edit, library, film, file, format)
-    event = await run_in_threadpool(library.store.append, film.id, client, version, change)
+            change, left_out = await run_in_threadpool(imported_edit, library, video, file, format)
+    event = await run_in_threadpool(library.store.append, video.id, client, version, change)
     return {"saved": event.made, "changed": len({one.start for one in change.actions}), "left_out": left_out}
 
 
-def all_corrections(library: Library, films: list[Film]) -> list[Correction]:
+def all_corrections(library: Library, videos: list[Video]) -> list[Correction]:
     """What people said about videos that are ready."""
     found: list[Correction] = []
-    for film in films:
+    for video in videos:
         # A model that was just chosen may not have seen a video yet.
-        results = film.results or next(iter(film.found.values()), None)
+        results = video.results or next(iter(video.found.values()), None)
         if results is not None:
-            found += corrections_of(film, results, library.objects(film, results))
+            found += corrections_of(video, results, library.objects(video, results))
     return found
 
 
@@ -191,14 +191,14 @@ def lesson(library: Served) -> dict[str, Any]:
     status = library.lessons.status()
     path, lines = status.pop("path"), [library.without_paths(line) for line in status["lines"]]
     model = next((one.key for one in library.models.all() if one.path == path), "")
-    checked = sum(one.key for one in all_corrections(library, library.films()))
+    checked = sum(one.key for one in all_corrections(library, library.videos()))
     return {**status, "lines": lines, "model": model, "corrections": checked}
 
 
 @routes.post("/lessons", status_code=202)
 def start_lesson(library: Served) -> dict[str, Any]:
     """Begin to learn from all corrections, in the background."""
-    library.lessons.start(all_corrections(library, library.films()))
+    library.lessons.start(all_corrections(library, library.videos()))
     return lesson(library)
 
 
@@ -212,7 +212,7 @@ def cancel_lesson(library: Served) -> dict[str, Any]:
 @routes.post("/lessons/quick", status_code=201)
 def quick_lesson(library: Served) -> dict[str, Any]:
     """Choose thresholds and presence by all corrections at once, and use the model that has them."""
-    folder, seconds = library.lessons.quick(all_corrections(library, library.films()))
+    folder, seconds = library.lessons.quick(all_corrections(library, library.videos()))
     model = library.models.add(folder, title_of(folder))
     library.use(model)
     return {"model": model.key, "title": model.title, "seconds": round(seconds, 3)}
@@ -221,17 +221,17 @@ def quick_lesson(library: Served) -> dict[str, Any]:
 @routes.get("/models")
 def models(library: Served) -> dict[str, Any]:
     """All models, how many videos each has seen, and the one in use."""
-    films = [film for film in library.films() if film.index is not None]
+    videos = [video for video in library.videos() if video.index is not None]
     listed = [
         {
             "key": one.key,
             "title": one.title,
-            "seen": sum(library.found(film, one) is not None for film in films),
+            "seen": sum(library.found(video, one) is not None for video in videos),
             "problem": library.problems.get(one.key, ""),
         }
         for one in library.models.all()
     ]
-    return {"active": library.active.key, "first": library.first.key, "films": len(films), "models": listed}
+    return {"active": library.active.key, "first": library.first.key, "videos": len(videos), "models": listed}
 
 
 @routes.post("/models")
@@ -246,15 +246,15 @@ def changes(library: Served, after: Annotated[str, Query(pattern=KEY)], before: 
     """The boxes that moved most from one model, by default that in use, to another."""
     old, new = model_of(library, before), library.models.get(after)
     library.look(new)
-    films = [film for film in library.films() if film.index is not None]
-    found = [(film, library.found(film, old), library.found(film, new)) for film in films]
-    compared = [(film, before, after) for film, before, after in found if before is not None and after is not None]
-    moved = [one for film, before, after in compared for one in _moved(film, before, after)]
+    videos = [video for video in library.videos() if video.index is not None]
+    found = [(video, library.found(video, old), library.found(video, new)) for video in videos]
+    compared = [(video, before, after) for video, before, after in found if before is not None and after is not None]
+    moved = [one for video, before, after in compared for one in _moved(video, before, after)]
     moved.sort(key=lambda one: one["overlap"])
-    return {"films": len(films), "compared": len(compared), "moved": moved[:SHOWN]}
+    return {"videos": len(videos), "compared": len(compared), "moved": moved[:SHOWN]}
 
 
-def overlaps(before: FilmResults, after: FilmResults) -> Float64Array:
+def overlaps(before: VideoResults, after: VideoResults) -> Float64Array:
     """(N,) IoU of the boxes of two models in each frame of a video; 1 where both find none."""
     found = iou(before.rows.box, after.rows.box)
     neither: npt.NDArray[np.bool_] = np.isnan(before.rows.box[:, 0]) & np.isnan(after.rows.box[:, 0])
@@ -272,16 +272,16 @@ def most_moved(overlap: Float64Array, most: int) -> list[int]:
     return chosen
 
 
-def _moved(film: Film, before: FilmResults, after: FilmResults) -> list[dict[str, Any]]:
+def _moved(video: Video, before: VideoResults, after: VideoResults) -> list[dict[str, Any]]:
     overlap = overlaps(before, after)
     return [
         {
-            "film": film.id,
-            "name": film.name,
+            "video": video.id,
+            "name": video.name,
             "frame": int(before.rows.frame[at]),
             "overlap": round(float(overlap[at]), 4),
             "before": corners(before.rows.box[at].tolist()),
             "after": corners(after.rows.box[at].tolist()),
         }
-        for at in most_moved(overlap, SHOWN_OF_FILM)
+        for at in most_moved(overlap, SHOWN_OF_VIDEO)
     ]

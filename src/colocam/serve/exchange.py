@@ -20,10 +20,10 @@ from colocam.labels.formats.reading import unpacked
 from colocam.labels.importing import import_labels_apart, read_corrections_apart
 from colocam.labels.table import TableRows, joined_rows, take_rows, write_table
 from colocam.labels.table_files import file_name
-from colocam.serve.film_data import Film, FilmIndex, FilmResults
 from colocam.serve.guard import RefusalError
 from colocam.serve.library import Library
 from colocam.serve.marks import BOX, CHECKED, FIRST, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Action, Change, Marks
+from colocam.serve.video_data import Video, VideoIndex, VideoResults
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
 
@@ -35,8 +35,8 @@ AGAIN = 0.5
 """Weight of the overlap with an object's box in the frame before, where its box in this frame is not known."""
 
 
-def corrected_rows(results: FilmResults, objects: Mapping[int, Marks]) -> TableRows:
-    """The localisation table with what people changed; a drawn box has score and presence 1.
+def corrected_rows(results: VideoResults, objects: Mapping[int, Marks]) -> TableRows:
+    """The localization table with what people changed; a drawn box has score and presence 1.
 
     Nobody has seen interpolated frames, so they keep the presence of the model. With several objects there is a row for
     each that has a box; its track is its number on the page less 1, and objects that only the model knows follow.
@@ -60,7 +60,7 @@ def corrected_rows(results: FilmResults, objects: Mapping[int, Marks]) -> TableR
     return joined_rows([*kept, rest])
 
 
-def object_rows(results: FilmResults, marks: Marks) -> TableRows:
+def object_rows(results: VideoResults, marks: Marks) -> TableRows:
     """A row per frame for one object, without a box where it is not; the numbers of the model are those of its own."""
     rows, source = results.rows, results.index.source
     predicted = marks.predicted(rows.box)
@@ -87,7 +87,7 @@ def object_rows(results: FilmResults, marks: Marks) -> TableRows:
     )
 
 
-def others_left(results: FilmResults, objects: Mapping[int, Marks]) -> npt.NDArray[np.bool_]:
+def others_left(results: VideoResults, objects: Mapping[int, Marks]) -> npt.NDArray[np.bool_]:
     """(n,) which further objects of the model nobody has said anything about: those that overlap no other object."""
     others = results.others
     left, at = np.ones(len(others.frame), bool), results.other_positions
@@ -97,7 +97,7 @@ def others_left(results: FilmResults, objects: Mapping[int, Marks]) -> npt.NDArr
     return left
 
 
-def rows_at(results: FilmResults, objects: Mapping[int, Marks], rows: slice) -> tuple[FilmResults, dict[int, Marks]]:
+def rows_at(results: VideoResults, objects: Mapping[int, Marks], rows: slice) -> tuple[VideoResults, dict[int, Marks]]:
     """Some rows of what a model found and of what people said, for :func:`corrected_rows`."""
     found = TableRows._make(column[rows] for column in results.rows)
     others = take_rows(results.others, np.flatnonzero(np.isin(results.others.frame, found.frame)))
@@ -111,7 +111,7 @@ def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool
     return np.asarray(~np.all(same, axis=1), bool)
 
 
-def filled(rows: TableRows, index: FilmIndex) -> TableRows:
+def filled(rows: TableRows, index: VideoIndex) -> TableRows:
     """A box without a mask gets its rectangle as mask, so that images of masks do not show background there."""
     masks = list(rows.mask)
     for row in np.flatnonzero(np.isfinite(rows.box[:, 0])).tolist():
@@ -123,14 +123,14 @@ def filled(rows: TableRows, index: FilmIndex) -> TableRows:
     return rows._replace(mask=masks)
 
 
-def write_corrected(folder: Path, film: Film, index: FilmIndex, rows: TableRows) -> Path:
+def write_corrected(folder: Path, video: Video, index: VideoIndex, rows: TableRows) -> Path:
     """Write the corrected table of a video and its description into a folder, without its path on this machine."""
-    table, source = folder / f"{file_name(film.name)}.csv", replace(index.source, shown_as=film.file)
+    table, source = folder / f"{file_name(video.name)}.csv", replace(index.source, shown_as=video.file)
     write_table(table, rows, source, ("track", "presence", "margin", "mask"))
     return table
 
 
-def corrections_of(film: Film, results: FilmResults, objects: Mapping[int, Marks]) -> list[Correction]:
+def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Marks]) -> list[Correction]:
     """What people said about a video, one correction per frame and object; interpolated frames are no key frames.
 
     Frames that are asked about are none at all. Where something was said of one object, the others are listed as they
@@ -148,7 +148,7 @@ def corrections_of(film: Film, results: FilmResults, objects: Mapping[int, Marks
                 continue  # it is elsewhere
             found.append(
                 Correction(
-                    video=film.name,
+                    video=video.name,
                     frame=int(rows.frame[at]),
                     pts=float(results.index.pts[at]),
                     kind=_kind(marks, at, results.rows.tag[at], boxes=bool(boxes)) if known else "accepted",
@@ -157,7 +157,7 @@ def corrections_of(film: Film, results: FilmResults, objects: Mapping[int, Marks
                     key=known and state not in INTERPOLATED,
                     origin="page",
                     path=utf8(str(results.index.source.path)),
-                    content=film.id,
+                    content=video.id,
                     track=number if len(parts) > 1 else None,
                 )
             )
@@ -183,25 +183,25 @@ def _kind(marks: Marks, at: int, predicted: str, *, boxes: bool) -> Kind:
     return "box" if state in {BOX, FOLLOWS} else "accepted"
 
 
-def imported_edit(library: Library, film: Film, file: Path, format_: str) -> tuple[Change, list[str]]:
+def imported_edit(library: Library, video: Video, file: Path, format_: str) -> tuple[Change, list[str]]:
     """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out.
 
     Returns:
         The edit, which undo takes back as a whole, and what was left out, and why.
     """
-    if (results := film.results) is None:
+    if (results := video.results) is None:
         raise RefusalError(404, "the model is not done with this video yet")
     classes = library.classes
     left_out: list[str] = []
     try:
         if format_ == CORRECTIONS:
-            actions = _own_corrections(film, results.index, file, classes)
+            actions = _own_corrections(video, results.index, file, classes)
         else:
-            tables = _tables(library, film, results, file.parent / "tables")
-            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(film.name))
+            tables = _tables(library, video, results, file.parent / "tables")
+            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(video.name))
             left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
-            own = _own_labels(film, file, found.corrections)
-            actions = _Linker(library, film, results).actions(own)
+            own = _own_labels(video, file, found.corrections)
+            actions = _Linker(library, video, results).actions(own)
     except ColocamError as error:
         raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
@@ -211,13 +211,13 @@ def imported_edit(library: Library, film: Film, file: Path, format_: str) -> tup
     return Change(kind="edit", actions=actions), left_out
 
 
-def _tables(library: Library, film: Film, results: FilmResults, folder: Path) -> list[Path]:
+def _tables(library: Library, video: Video, results: VideoResults, folder: Path) -> list[Path]:
     """The table of a video, and tables without a box of its namesakes: labels that may mean either are refused."""
     folder.mkdir()
-    tables = [write_corrected(folder, film, results.index, joined_rows([results.rows, results.others]))]
+    tables = [write_corrected(folder, video, results.index, joined_rows([results.rows, results.others]))]
     none = TableRows._make(column[:1] for column in results.rows)._replace(box=np.full((1, 4), np.nan), mask=[""])
-    for other in library.films():
-        if other.id == film.id or PurePath(other.file).stem.casefold() != PurePath(film.file).stem.casefold():
+    for other in library.videos():
+        if other.id == video.id or PurePath(other.file).stem.casefold() != PurePath(video.file).stem.casefold():
             continue
         if other.index is not None:
             rows = none._replace(frame=other.index.frames[:1])
@@ -227,24 +227,24 @@ def _tables(library: Library, film: Film, results: FilmResults, folder: Path) ->
     return tables
 
 
-def _own_labels(film: Film, file: Path, found: Sequence[Correction]) -> list[Correction]:
+def _own_labels(video: Video, file: Path, found: Sequence[Correction]) -> list[Correction]:
     """What labels change in a video."""
-    own = [one for one in found if one.video == file_name(film.name)]
+    own = [one for one in found if one.video == file_name(video.name)]
     if found and not own:
-        raise ColocamError(f"{file} holds labels of {found[0].video}, not of {film.name}: open that video")
+        raise ColocamError(f"{file} holds labels of {found[0].video}, not of {video.name}: open that video")
     return [one for one in own if one.kind != "accepted"]
 
 
 class _Linker:
     """Gives labels without numbers to the objects of a video, frame by frame; what fits no object becomes a new one."""
 
-    def __init__(self, library: Library, film: Film, results: FilmResults) -> None:
+    def __init__(self, library: Library, video: Video, results: VideoResults) -> None:
         self.frames = results.index.frames
         self.position = {int(frame): at for at, frame in enumerate(self.frames)}
-        objects = library.objects(film, results)
+        objects = library.objects(video, results)
         self.rows = {number: object_rows(results, marks) for number, marks in objects.items()}
         self.main = next(iter(objects))
-        _, history = library.store.history(film.id)
+        _, history = library.store.history(video.id)
         used = [number for action in history.actions for number in (action.number, action.into or FIRST)]
         self.next = max(used, default=FIRST) + 1
         self.last: dict[int, Box] = {}
@@ -294,7 +294,7 @@ class _Linker:
         return np.zeros(len(boxes)) if before is None else AGAIN * iou(np.array(before), boxes)
 
 
-def _own_corrections(film: Film, index: FilmIndex, file: Path, classes: Sequence[str]) -> list[Action]:
+def _own_corrections(video: Video, index: VideoIndex, file: Path, classes: Sequence[str]) -> list[Action]:
     """What people said about a video in corrections.csv; frames between marked ones follow from those.
 
     The content that a row states decides; without it the name, and the end of the path, if it is stated.
@@ -304,13 +304,13 @@ def _own_corrections(film: Film, index: FilmIndex, file: Path, classes: Sequence
         if not files:
             raise ColocamError(f"{file}: no corrections.csv in the archive: export the format {CORRECTIONS!r}")
         found = read_corrections_apart(*files)
-    mine = [one for one in found if _is_of(one, film)]
+    mine = [one for one in found if _is_of(one, video)]
     if not mine:
         videos = sorted({one.video for one in found})
-        if film.name in videos:
-            raise ColocamError(f"{file}: its corrections of {film.name} are of another video of this name")
+        if video.name in videos:
+            raise ColocamError(f"{file}: its corrections of {video.name} are of another video of this name")
         listed = ", ".join(videos[:5]) or "nothing"
-        raise ColocamError(f"{file}: no correction of {film.name}, only of {listed}: open that video")
+        raise ColocamError(f"{file}: no correction of {video.name}, only of {listed}: open that video")
     own = [one for one in mine if one.key]
     if strange := sorted({one.tag for one in own} - {"", *classes}):
         raise ColocamError(f"{file}: the class {strange[0]!r} is unknown: add it on the page, then import again")
@@ -320,12 +320,12 @@ def _own_corrections(film: Film, index: FilmIndex, file: Path, classes: Sequence
     return actions + [_class(number, tag, *ends) for number, tag in sorted(named.items()) if number]
 
 
-def _is_of(one: Correction, film: Film) -> bool:
+def _is_of(one: Correction, video: Video) -> bool:
     if one.content:
-        return one.content == film.id
+        return one.content == video.id
     path = PurePath(one.path).parts
-    same = not path or path in (PurePath(film.file).parts, film.path.parts[-len(path) :])
-    return one.video == film.name and same
+    same = not path or path in (PurePath(video.file).parts, video.path.parts[-len(path) :])
+    return one.video == video.name and same
 
 
 def _actions(one: Correction, number: int, box: Box | None = None) -> list[Action]:

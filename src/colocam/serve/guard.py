@@ -27,7 +27,7 @@ TOKEN_HEADER = "x-colocam-token"  # noqa: S105 - the name of a header
 COOKIE = "colocam-"
 """Begin of the cookie's name; the port follows, since a browser sends cookies to all ports of a machine."""
 COOKIE_SECONDS = 30 * 24 * 3600
-FILES = re.compile("/api/films|/api/films/[^/]+/labels")
+FILES = re.compile("/api/videos|/api/videos/[^/]+/labels")
 """Paths whose bodies are files, with limits of their own."""
 MOST_JSON = 8 << 20
 """Bytes of any other body: the boxes of 200,000 frames that are accepted at once."""

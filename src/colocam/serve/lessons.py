@@ -114,7 +114,7 @@ class Lessons:
     Args:
         run: run folder of the model that learns.
         folder: gets a folder for each lesson: corrections, output and the new models.
-        learnt: called, in a thread, with the folder of the model that a lesson has made and its title.
+        learned: called, in a thread, with the folder of the model that a lesson has made and its title.
         quick: opens the quick lesson for a run folder.
     """
 
@@ -122,10 +122,10 @@ class Lessons:
         self,
         run: Path,
         folder: Path,
-        learnt: Callable[[Path, str], None],
+        learned: Callable[[Path, str], None],
         quick: Callable[[Path], QuickLearning],
     ) -> None:
-        self._run, self._folder, self._learnt = run, folder, learnt
+        self._run, self._folder, self._learned = run, folder, learned
         self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None
@@ -193,7 +193,7 @@ class Lessons:
         }
 
     def stop(self) -> None:
-        """End a lesson that is running; what it has learnt so far is not used."""
+        """End a lesson that is running; what it has learned so far is not used."""
         with self._lock:
             child = self._child
             if child is None or child.poll() is not None:
@@ -222,7 +222,7 @@ class Lessons:
 
     def _wait(self, child: "subprocess.Popen[bytes]", made: Path) -> None:
         if child.wait() == 0 and (made / "model.json").is_file():
-            self._learnt(made, title_of(made))
+            self._learned(made, title_of(made))
 
 
 def title_of(model: Path) -> str:

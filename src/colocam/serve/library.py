@@ -12,12 +12,12 @@ from typing import NamedTuple
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.labels.table_files import file_name, unused
-from colocam.serve.film_data import Film, FilmIndex, FilmResults, stored_index, stored_results
 from colocam.serve.guard import RefusalError, named_paths
 from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
 from colocam.serve.marks import Marks, objects_of
 from colocam.serve.stills import CamMaps, Stills
 from colocam.serve.store import EventStore, Settings, Wanted, Workspace, with_wanted
+from colocam.serve.video_data import Video, VideoIndex, VideoResults, stored_index, stored_results
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import plain
 from colocam.utils.progress import say
@@ -34,9 +34,9 @@ RESULTS_VERSION = 3
 
 
 class Running(NamedTuple):
-    """A video that is being localised, with which model and settings, and what ends that."""
+    """A video that is being localized, with which model and settings, and what ends that."""
 
-    film: Film
+    video: Video
     model: ServedModel
     key: str
     outdated: threading.Event
@@ -81,20 +81,20 @@ class Library:
         self.first, *self.beside = (self.models.add(run, title) for run, title in zip(runs, titles(runs), strict=True))
         self.active = self.first
         self.problems: dict[str, str] = {}
-        self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learnt, quick)
+        self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learned, quick)
         self.cams = CamMaps(device)
         self.adding = 0
         self._tags: dict[str, list[str]] = {}
         self.viewed = ""
         self._lock = threading.RLock()
-        self._films = {film.id: film for film in store.films()}
-        self._to_read: queue.Queue[Film | None] = queue.Queue()
-        self._to_localise: queue.PriorityQueue[tuple[int, int, Film | None, ServedModel]] = queue.PriorityQueue()
+        self._videos = {video.id: video for video in store.videos()}
+        self._to_read: queue.Queue[Video | None] = queue.Queue()
+        self._to_localize: queue.PriorityQueue[tuple[int, int, Video | None, ServedModel]] = queue.PriorityQueue()
         self._order = count()
         self._stopping = threading.Event()
         self._ordered: set[tuple[str, str]] = set()
         self._running: Running | None = None
-        work = {"read films": self._read_films, "localise films": self._localise_films}
+        work = {"read videos": self._read_videos, "localize videos": self._localize_videos}
         self._threads = [threading.Thread(target=do, name=name, daemon=True) for name, do in work.items()]
 
     def start(self) -> None:
@@ -104,8 +104,8 @@ class Library:
         with suppress(RefusalError):  # it is gone
             self.active = self.models.get(self.workspace.model)
         with self._lock:
-            for film in self.films():
-                self._to_read.put(film)
+            for video in self.videos():
+                self._to_read.put(video)
             for thread in self._threads:
                 thread.start()
 
@@ -113,7 +113,7 @@ class Library:
         """End the threads, which wait for no pass of a network any more; close all readers."""
         self._stopping.set()
         self._to_read.put(None)
-        self._to_localise.put((-1, next(self._order), None, self.active))
+        self._to_localize.put((-1, next(self._order), None, self.active))
         self.stills.close()
         self.lessons.stop()
         if self._threads[1].is_alive():
@@ -129,24 +129,24 @@ class Library:
         """Classes that objects can have: those of the model in use, and those that people added."""
         return list(dict.fromkeys([*self.tags, *self.workspace.classes]))
 
-    def films(self) -> list[Film]:
+    def videos(self) -> list[Video]:
         """All videos, in the order in which they were added."""
         with self._lock:
-            return list(self._films.values())
+            return list(self._videos.values())
 
-    def film(self, film: str) -> Film:
+    def video(self, video: str) -> Video:
         """The video of an id."""
         with self._lock:
-            if (found := self._films.get(film)) is None:
+            if (found := self._videos.get(video)) is None:
                 raise RefusalError(404, "there is no video of this id: open the library again")
             return found
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of videos and models in place of paths of this machine."""
         models = {str(one.path): one.title for one in self.models.all()}
-        return named_paths(text, {str(one.path): one.name for one in self.films()} | models, self.workspace.root)
+        return named_paths(text, {str(one.path): one.name for one in self.videos()} | models, self.workspace.root)
 
-    def add(self, path: Path, name: str = "", tag: str = "") -> Film:
+    def add(self, path: Path, name: str = "", tag: str = "") -> Video:
         """Add a video; one of the same content is there already and keeps its name and its corrections.
 
         Args:
@@ -159,16 +159,16 @@ class Library:
         except OSError as error:
             raise ColocamError(f"cannot read {name or path}: {error.strerror}") from error
         with self._lock:
-            old = self._films.get(key)
+            old = self._videos.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
                 return old
             name = self._own_name(path, name or VideoInput(str(path)).stem, key)
-            film = Film(key, name, path.absolute(), tag or (old.tag if old else ""), digest)
-            self.store.add_film(film)
-            self._films[key] = film
+            video = Video(key, name, path.absolute(), tag or (old.tag if old else ""), digest)
+            self.store.add_video(video)
+            self._videos[key] = video
             if self._threads[0].is_alive():
-                self._to_read.put(film)
-        return film
+                self._to_read.put(video)
+        return video
 
     def _digest(self, path: Path) -> str:
         """64 hexadecimal digits, of all bytes of a video, or of the names and contents of a folder of images."""
@@ -177,44 +177,44 @@ class Library:
             self._digests.save()
         return found
 
-    def _own_name(self, path: Path, name: str, film: str) -> str:
+    def _own_name(self, path: Path, name: str, video: str) -> str:
         """The name for a video that no other has, also as a part of file names: with folders before it, or a number."""
-        taken = {file_name(other.name).casefold() for other in self._films.values() if other.id != film}
+        taken = {file_name(other.name).casefold() for other in self._videos.values() if other.id != video}
         name = "/".join(plain(part) for part in name.split("/")) or "video"
         folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
         above = accumulate(folders[name.count("/") :], lambda under, one: f"{plain(one)}/{under}", initial=name)
         return unused(list(above), taken)
 
-    def remove(self, film: Film) -> None:
+    def remove(self, video: Video) -> None:
         """Remove a video from the library; its file and its corrections are kept."""
         with self._lock:
-            self.store.remove_film(film.id)
-            self._films.pop(film.id, None)
+            self.store.remove_video(video.id)
+            self._videos.pop(video.id, None)
 
     def use(self, model: ServedModel) -> None:
-        """Switch to another model; videos that it has not seen are localised, those on a page first."""
+        """Switch to another model; videos that it has not seen are localized, those on a page first."""
         with self._lock:
             self.active = model
             self.workspace.model = model.key
             self.workspace.save()
-            self._show_results(self._films.values())
+            self._show_results(self._videos.values())
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
-        """Say which class videos show, by their ids; "": the classifier finds it. They are localised again.
+        """Say which class videos show, by their ids; "": the classifier finds it. They are localized again.
 
         Raises:
             RefusalError: there is no such video, or the model in use does not know a class.
         """
-        films = [self.film(film) for film in tags]
+        videos = [self.video(video) for video in tags]
         localizer = self.models.localizer(self.active)  # before the lock: it may have to be loaded
         if unknown := {tag for tag in tags.values() if tag} - set(localizer.tags):
             known = ", ".join(localizer.tags)
             raise RefusalError(422, f"the model in use does not know the class {min(unknown)}: choose one of {known}")
         with self._lock:
             now = {**self.workspace.tags, **tags}
-            self.workspace.tags = {film: tag for film, tag in now.items() if tag}
+            self.workspace.tags = {video: tag for video, tag in now.items() if tag}
             self.workspace.save()
-            self._show_results(films)
+            self._show_results(videos)
 
     def add_class(self, name: str) -> str:
         """Add a class; the name as it is kept, which may be that of one that is there already."""
@@ -228,7 +228,7 @@ class Library:
         return same or name
 
     def set_options(self, settings: Settings) -> None:
-        """Change the settings of all videos; they are localised again.
+        """Change the settings of all videos; they are localized again.
 
         Raises:
             RefusalError: the model in use cannot be used with them.
@@ -239,66 +239,66 @@ class Library:
         with self._lock:
             self.workspace.settings = settings
             self.workspace.save()
-            self._show_results(self._films.values())
+            self._show_results(self._videos.values())
 
-    def _show_results(self, films: Iterable[Film]) -> None:
+    def _show_results(self, videos: Iterable[Video]) -> None:
         """Show what the model in use found with the settings in use; order what is not there yet."""
         with self._lock:
-            if (running := self._running) and running.key != self.results_key(running.film, running.model):
+            if (running := self._running) and running.key != self.results_key(running.video, running.model):
                 running.outdated.set()
-            for film in films:
-                film.results = self.found(film, self.active)
-                if film.index is None:
+            for video in videos:
+                video.results = self.found(video, self.active)
+                if video.index is None:
                     continue
-                film.state, film.done = ("read", 0.0) if film.results is None else ("ready", 1.0)
-                if film.results is None:
-                    self._order_results(film, self.active)
+                video.state, video.done = ("read", 0.0) if video.results is None else ("ready", 1.0)
+                if video.results is None:
+                    self._order_results(video, self.active)
                 for model in self.beside:
-                    self.look_at(film, model)
+                    self.look_at(video, model)
 
-    def wanted(self, film: Film) -> Wanted:
+    def wanted(self, video: Video) -> Wanted:
         """The settings in use for a video."""
         with self._lock:
-            return self.workspace.settings.of(self.workspace.tags.get(film.id, ""), self.segmenter)
+            return self.workspace.settings.of(self.workspace.tags.get(video.id, ""), self.segmenter)
 
-    def results_key(self, film: Film, model: ServedModel) -> str:
+    def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""
-        return self.wanted(film).key(model.key)
+        return self.wanted(video).key(model.key)
 
-    def found(self, film: Film, model: ServedModel) -> FilmResults | None:
+    def found(self, video: Video, model: ServedModel) -> VideoResults | None:
         """What a model found in a video with the settings in use; None: it is not done."""
-        return film.found.get(self.results_key(film, model))
+        return video.found.get(self.results_key(video, model))
 
     def look(self, model: ServedModel) -> None:
-        """Localise with a model that is not in use, after all that is; asked for once."""
-        for film in self.films():
-            self.look_at(film, model)
+        """Localize with a model that is not in use, after all that is; asked for once."""
+        for video in self.videos():
+            self.look_at(video, model)
 
-    def look_at(self, film: Film, model: ServedModel) -> None:
-        """Localise in one video with a model that is not in use; asked for once."""
+    def look_at(self, video: Video, model: ServedModel) -> None:
+        """Localize in one video with a model that is not in use; asked for once."""
         with self._lock:
-            if film.index is not None and (film.id, self.results_key(film, model)) not in self._ordered:
-                self._order_results(film, model)
+            if video.index is not None and (video.id, self.results_key(video, model)) not in self._ordered:
+                self._order_results(video, model)
 
-    def _learnt(self, path: Path, title: str) -> None:
+    def _learned(self, path: Path, title: str) -> None:
         """A lesson has made a model: see what it finds."""
         self.look(self.models.add(path, title))
 
-    def objects(self, film: Film, results: FilmResults) -> dict[int, Marks]:
+    def objects(self, video: Video, results: VideoResults) -> dict[int, Marks]:
         """What people said about the objects of a video, by their numbers, beside what a model found in it."""
-        actions = self.store.history(film.id)[1].actions
+        actions = self.store.history(video.id)[1].actions
         return objects_of(actions, results.index.frames, results.index.cuts, results.absent)
 
-    def _order_results(self, film: Film, model: ServedModel) -> None:
+    def _order_results(self, video: Video, model: ServedModel) -> None:
         with self._lock:
-            self._ordered.add((film.id, self.results_key(film, model)))
-            rank = 2 if model != self.active else 0 if film.id == self.viewed else 1
-            self._to_localise.put((rank, next(self._order), film, model))
+            self._ordered.add((video.id, self.results_key(video, model)))
+            rank = 2 if model != self.active else 0 if video.id == self.viewed else 1
+            self._to_localize.put((rank, next(self._order), video, model))
 
-    def _try(self, film: Film, work: Callable[[], None], other: ServedModel | None = None) -> None:
+    def _try(self, video: Video, work: Callable[[], None], other: ServedModel | None = None) -> None:
         """Do some work; a failure is that of the video, or of another model than the one in use."""
         with self._lock:
-            if self._films.get(film.id) is not film:  # it was removed, or added again
+            if self._videos.get(video.id) is not video:  # it was removed, or added again
                 return
         try:
             work()
@@ -307,80 +307,80 @@ class Library:
         except (ColocamError, OSError) as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - one video must not end the preparation of the others
-            problem = f"cannot read {film.name}: {type(error).__name__}: {error}"
+            problem = f"cannot read {video.name}: {type(error).__name__}: {error}"
         else:
             return
-        say(f"warning: {film.name}: {problem}")
+        say(f"warning: {video.name}: {problem}")
         problem = self.without_paths(problem)
         with self._lock:
             if other is not None:
                 self.problems[other.key] = problem
             else:
-                film.problem, film.state = problem, "failed"
+                video.problem, video.state = problem, "failed"
 
-    def _read_films(self) -> None:
-        while (film := self._to_read.get()) is not None:
-            self._try(film, partial(self._read, film))
+    def _read_videos(self) -> None:
+        while (video := self._to_read.get()) is not None:
+            self._try(video, partial(self._read, video))
 
-    def _read(self, film: Film) -> None:
-        film.state, film.done = "reading", 0.0
-        if not film.path.exists():
-            raise ColocamError(f"{film.path} was moved or deleted: {AGAIN}")
-        film.digest = film.digest or self._digest(film.path)
-        if film.digest[:ID_DIGITS] != film.id:
-            raise ColocamError(f"{film.path} is another video now: {AGAIN}")
+    def _read(self, video: Video) -> None:
+        video.state, video.done = "reading", 0.0
+        if not video.path.exists():
+            raise ColocamError(f"{video.path} was moved or deleted: {AGAIN}")
+        video.digest = video.digest or self._digest(video.path)
+        if video.digest[:ID_DIGITS] != video.id:
+            raise ColocamError(f"{video.path} is another video now: {AGAIN}")
         endings = ("csv", "npz", "mp4", "jpg")
-        described, stored, proxy, thumbnail = (self.workspace.film(film.id, ending) for ending in endings)
-        index = stored_index(film.path, described, stored, proxy, thumbnail, partial(setattr, film, "done"))
+        described, stored, proxy, thumbnail = (self.workspace.video(video.id, ending) for ending in endings)
+        index = stored_index(video.path, described, stored, proxy, thumbnail, partial(setattr, video, "done"))
         with self._lock:  # a model that is chosen now sees the video either as read, or orders nothing for it
-            film.index, film.state, film.done = index, "read", 0.0
+            video.index, video.state, video.done = index, "read", 0.0
             for model in (self.active, *self.beside):
-                self._order_results(film, model)
+                self._order_results(video, model)
 
-    def _localise_films(self) -> None:
+    def _localize_videos(self) -> None:
         while True:
-            _, _, film, model = self._to_localise.get()
-            if film is None:
+            _, _, video, model = self._to_localize.get()
+            if video is None:
                 return
-            self._try(film, partial(self._localise, film, model), None if model == self.active else model)
+            self._try(video, partial(self._localize, video, model), None if model == self.active else model)
 
-    def _localise(self, film: Film, model: ServedModel) -> None:
-        """Localise with the settings in use now, whichever were in use when this was ordered."""
-        assert film.index is not None
+    def _localize(self, video: Video, model: ServedModel) -> None:
+        """Localize with the settings in use now, whichever were in use when this was ordered."""
+        assert video.index is not None
         with self._lock:
-            wanted = self.wanted(film)
+            wanted = self.wanted(video)
             key = wanted.key(model.key)
-            self._running = running = Running(film, model, key, threading.Event())
+            self._running = running = Running(video, model, key, threading.Event())
         try:
-            results = film.found.get(key) or self._results(film.index, wanted, running)
+            results = video.found.get(key) or self._results(video.index, wanted, running)
         finally:
             with self._lock:
                 self._running = None
                 if running.outdated.is_set():
-                    self._ordered.discard((film.id, key))
-        old = self.workspace.forget(film.id, model.key, {key, self.results_key(film, model)})
+                    self._ordered.discard((video.id, key))
+        old = self.workspace.forget(video.id, model.key, {key, self.results_key(video, model)})
         with self._lock:
-            kept = {one: found for one, found in film.found.items() if one not in old}
-            film.found = {**kept, key: results}  # a new one: others may be going through the old one
-            self._ordered -= {(film.id, one) for one in old}
+            kept = {one: found for one, found in video.found.items() if one not in old}
+            video.found = {**kept, key: results}  # a new one: others may be going through the old one
+            self._ordered -= {(video.id, one) for one in old}
             if self._in_use(running):
-                film.results, film.state, film.done = results, "ready", 1.0
+                video.results, video.state, video.done = results, "ready", 1.0
 
     def _in_use(self, running: Running) -> bool:
-        return running.model == self.active and running.key == self.results_key(running.film, running.model)
+        return running.model == self.active and running.key == self.results_key(running.video, running.model)
 
-    def _results(self, index: FilmIndex, wanted: Wanted, running: Running) -> FilmResults:
-        film, model, key, outdated = running
+    def _results(self, index: VideoIndex, wanted: Wanted, running: Running) -> VideoResults:
+        video, model, key, outdated = running
         localizer = self.models.localizer(model)
         with self._lock:
             self._tags[model.key] = list(localizer.tags)
-        table = self.workspace.film(film.id, f"{key}.csv")
-        made = f"{RESULTS_VERSION} {key} {film.digest}"
+        table = self.workspace.video(video.id, f"{key}.csv")
+        made = f"{RESULTS_VERSION} {key} {video.digest}"
 
         def passed(frames: int) -> None:
             with self._lock:
                 if self._in_use(running):
-                    film.state, film.done = "localising", min(1.0, film.done + frames / len(index.frames))
+                    video.state, video.done = "localizing", min(1.0, video.done + frames / len(index.frames))
 
         tuned = partial(with_wanted, localizer, wanted)
-        return stored_results(tuned, film.path, index, table, made, passed, (self._stopping, outdated))
+        return stored_results(tuned, video.path, index, table, made, passed, (self._stopping, outdated))

@@ -88,7 +88,7 @@ class Action(BaseModel):
 
 
 class Change(BaseModel):
-    """One step of the history of a film: an edit, which is undone as a whole, or undo, or redo."""
+    """One step of the history of a video: an edit, which is undone as a whole, or undo, or redo."""
 
     model_config = _STRICT
 

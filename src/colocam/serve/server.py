@@ -27,7 +27,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.videos import Job, find_jobs
 from colocam.segment import segmenter_files
-from colocam.serve import correction_routes, film_routes
+from colocam.serve import correction_routes, video_routes
 from colocam.serve.guard import Guard, RefusalError, add_refusals
 from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
@@ -133,10 +133,10 @@ def make_app(library: Library, hosts: frozenset[str]) -> FastAPI:
     async def part(name: str) -> Response:
         if name not in page:
             raise RefusalError(404, "there is no such file")
-        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=film_routes.FOR_EVER)
+        return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=video_routes.FOR_EVER)
 
     app.state.library, app.state.reading = library, asyncio.Semaphore(READ_AT_ONCE)
-    app.include_router(film_routes.routes)
+    app.include_router(video_routes.routes)
     app.include_router(correction_routes.routes)
     app.add_middleware(Guard, hosts=hosts, token=library.workspace.token)
     return app
@@ -179,9 +179,9 @@ def serve(
         store = EventStore(workspace.database)
         load = partial(Localizer.load, device=device, masks=True, refine=refine)
         library = Library(workspace, store, [run, *beside], load, quick=quick, device=device, segmenter=segmenter)
-        films = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
-        if not films and not store.films():
-            films = videos_of_run(run)
+        added = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
+        if not added and not store.videos():
+            added = videos_of_run(run)
         with _listen(host, port, workspace.port) as listening:
             workspace.port = listening.getsockname()[1]
             workspace.save()
@@ -189,8 +189,8 @@ def serve(
             start_decoder()  # the first frame that the page shows does not wait for one
             library.start()
             # Each video is read whole once, to know it by its content; the page need not wait for that.
-            library.adding = len(films)
-            threading.Thread(target=_add, args=(library, films), name="add films", daemon=True).start()
+            library.adding = len(added)
+            threading.Thread(target=_add, args=(library, added), name="add videos", daemon=True).start()
             say(f"open {address} in a browser; Ctrl-C ends the server")
             print(address, flush=True)
             if open_page:
@@ -242,8 +242,8 @@ def _path(job: Job) -> Path:
     return job.source.path
 
 
-def _add(library: Library, films: Sequence[tuple[Path, str, str]]) -> None:
-    for path, name, tag in films:
+def _add(library: Library, videos: Sequence[tuple[Path, str, str]]) -> None:
+    for path, name, tag in videos:
         try:
             library.add(path, name, tag)
         except ColocamError as error:

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from colocam.errors import ColocamError
-from colocam.serve.film_data import LIMITS, jpeg, open_film, small_levels
+from colocam.serve.video_data import LIMITS, jpeg, open_fenced, small_levels
 from colocam.types import VideoFrame
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
@@ -30,7 +30,7 @@ BEHIND = 16
 AHEAD = 2
 """Frames that are decoded at once: the one that a page asks for, and the next. More would delay the first one."""
 QUALITY = 95
-OPEN_FILMS = 2
+OPEN_VIDEOS = 2
 """Videos whose reader stays open."""
 PATIENCE = 20.0
 """Seconds that a request waits for others of the same video: a decoder that hangs holds few threads for long."""
@@ -86,7 +86,7 @@ class _Walker:
 
     def _open(self, first: int) -> None:
         self._close()
-        reader = self._stack.enter_context(open_film(self._path, limits=replace(LIMITS, ahead=AHEAD)))
+        reader = self._stack.enter_context(open_fenced(self._path, limits=replace(LIMITS, ahead=AHEAD)))
         self._frames, self._next = reader.frames(FrameChoice(frames=(first, None))), first
 
     def _close(self) -> None:
@@ -102,12 +102,12 @@ class Stills:
         self._lock = threading.Lock()
         self._walkers: OrderedDict[str, _Walker] = OrderedDict()
 
-    def get(self, film: str, path: Path, index: int) -> bytes | None:
+    def get(self, video: str, path: Path, index: int) -> bytes | None:
         """The frame ``index`` of a video, None if it has no such frame that can be decoded."""
         with self._lock:
-            walker = self._walkers.pop(film, None) or _Walker(path)
-            self._walkers[film] = walker
-            dropped = [self._walkers.popitem(last=False)[1] for _ in range(len(self._walkers) - OPEN_FILMS)]
+            walker = self._walkers.pop(video, None) or _Walker(path)
+            self._walkers[video] = walker
+            dropped = [self._walkers.popitem(last=False)[1] for _ in range(len(self._walkers) - OPEN_VIDEOS)]
         for old in dropped:
             old.drop()
         frame = walker.read(index)
@@ -162,7 +162,7 @@ class CamMaps:
         from colocam.models.cam_formulas import min_max  # noqa: PLC0415
 
         choice = FrameChoice(frames=(frames[0], frames[-1] + 1))
-        with open_film(path) as reader:
+        with open_fenced(path) as reader:
             small = reader.frames(choice, FrameLayout(model.card.size, images=False))
             read = {one.index: np.array(one.resized) for one in small if one.index in frames}
         if list(read) != list(frames):

@@ -20,31 +20,34 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from colocam.errors import ColocamError, first_line
 from colocam.inference.localizer import Localizer
-from colocam.serve.film_data import Film
 from colocam.serve.guard import RefusalError
 from colocam.serve.marks import Change, History, history_of
+from colocam.serve.video_data import Video
 from colocam.utils.files import explain_os_errors, parse_json, publish
 from colocam.utils.locks import locked
 from colocam.utils.progress import say
 
 MARKER = "colocam-serve.json"
-FOLDERS = ("films", "uploads", "exports")
+FOLDERS = ("videos", "uploads", "exports")
 OLD_SETTINGS = 2
 """Earlier settings of a video whose results stay on the disk, for a person who goes back to them."""
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS films (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS videos (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
-    film TEXT NOT NULL,
+    video TEXT NOT NULL,
     version INTEGER NOT NULL,
     client TEXT NOT NULL UNIQUE,
     made TEXT NOT NULL,
     change TEXT NOT NULL,
-    PRIMARY KEY (film, version)
+    PRIMARY KEY (video, version)
 );
 CREATE TRIGGER IF NOT EXISTS events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 CREATE TRIGGER IF NOT EXISTS events_are_final BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are kept'); END;
 """
-_COLUMNS = {"films": "id,name,path,tag", "events": "film,version,client,made,change"}
+_COLUMNS = {"videos": "id,name,path,tag", "events": "video,version,client,made,change"}
+_OLD_COLUMNS = {"films": "id,name,path,tag", "events": "film,version,client,made,change"}
+_RENAME = "ALTER TABLE films RENAME TO videos; ALTER TABLE events RENAME COLUMN film TO video;"
+"""Up to version 0.2.0 tables and the folder of results had the word *film*."""
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space",
     sqlite3.SQLITE_IOERR: "the disk cannot be read or written: free some space, or check the disk",
@@ -58,7 +61,7 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class Wanted(NamedTuple):
-    """How to localise in one video.
+    """How to localize in one video.
 
     Attributes:
         tag: class that the video shows; None: the classifier finds it.
@@ -145,25 +148,25 @@ class Workspace(BaseModel):
         """ZIP archives for download."""
         return self.root / "exports"
 
-    def film(self, film: str, ending: str) -> Path:
+    def video(self, video: str, ending: str) -> Path:
         """A file that was computed from a video."""
-        return self.root / "films" / f"{film}.{ending}"
+        return self.root / "videos" / f"{video}.{ending}"
 
-    def forget(self, film: str, model: str, used: Collection[str]) -> list[str]:
+    def forget(self, video: str, model: str, used: Collection[str]) -> list[str]:
         """Delete what a model found in a video with old settings, but for the last :data:`OLD_SETTINGS`; their keys.
 
         Args:
-            film: id of the video.
+            video: id of the video.
             model: key of the model.
             used: keys of the results that stay in any case.
         """
-        stay = {self.film(film, f"{key}.csv") for key in used}
-        tables = [one for one in self.root.glob(f"films/{film}.{model}*.csv") if one not in stay]
+        stay = {self.video(video, f"{key}.csv") for key in used}
+        tables = [one for one in self.root.glob(f"videos/{video}.{model}*.csv") if one not in stay]
         old = sorted(tables, key=lambda one: one.stat().st_mtime_ns)[:-OLD_SETTINGS]
         for table in old:
             for file in table.parent.glob(f"{table.stem}.*"):  # table, maps and description
                 file.unlink(missing_ok=True)
-        return [table.stem.removeprefix(f"{film}.") for table in old]
+        return [table.stem.removeprefix(f"{video}.") for table in old]
 
     def save(self) -> None:
         """Store this for the next start."""
@@ -181,6 +184,8 @@ def open_workspace(root: Path) -> Iterator[Workspace]:
         root.mkdir(parents=True, exist_ok=True)
         with locked(root):
             workspace = _stored(root)
+            if (root / "films").is_dir() and not (root / "videos").exists():
+                (root / "films").rename(root / "videos")
             for folder in FOLDERS:
                 (root / folder).mkdir(exist_ok=True)
             yield workspace
@@ -229,6 +234,8 @@ class EventStore:
         self._unreadable: set[tuple[str, int]] = set()
         try:
             self._database = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
+            if self._tables() == _OLD_COLUMNS:
+                self._database.executescript(f"BEGIN; {_RENAME} COMMIT;")
             if any(_COLUMNS.get(table) != columns for table, columns in self._tables().items()):
                 self._database.close()
                 raise ColocamError(f"{path} is a database of another program, or of another version: move it away")
@@ -262,39 +269,39 @@ class EventStore:
         with self._lock:
             self._database.close()
 
-    def add_film(self, film: Film) -> None:
+    def add_video(self, video: Video) -> None:
         """Add a video, or store its new path, name and tag."""
-        row = (film.id, film.name, str(film.path), film.tag)
+        row = (video.id, video.name, str(video.path), video.tag)
         with self._locked():
-            self._database.execute("INSERT OR REPLACE INTO films VALUES (?, ?, ?, ?)", row)
+            self._database.execute("INSERT OR REPLACE INTO videos VALUES (?, ?, ?, ?)", row)
 
-    def remove_film(self, film: str) -> None:
+    def remove_video(self, video: str) -> None:
         """Remove a video from the library; its events are kept."""
         with self._locked():
-            self._database.execute("DELETE FROM films WHERE id = ?", (film,))
+            self._database.execute("DELETE FROM videos WHERE id = ?", (video,))
 
-    def films(self) -> list[Film]:
+    def videos(self) -> list[Video]:
         """All videos, in the order in which they were added."""
         with self._locked():
-            rows = self._database.execute("SELECT id, name, path, tag FROM films ORDER BY rowid").fetchall()
-        return [Film(key, name, Path(path), tag) for key, name, path, tag in rows]
+            rows = self._database.execute("SELECT id, name, path, tag FROM videos ORDER BY rowid").fetchall()
+        return [Video(key, name, Path(path), tag) for key, name, path, tag in rows]
 
-    def events(self, film: str, after: int = 0) -> list[Event]:
+    def events(self, video: str, after: int = 0) -> list[Event]:
         """The events of a video with versions above ``after``, in order."""
-        query = "SELECT version, client, made, change FROM events WHERE film = ? AND version > ? ORDER BY version"
+        query = "SELECT version, client, made, change FROM events WHERE video = ? AND version > ? ORDER BY version"
         with self._locked():
-            return [self._event(film, row) for row in self._database.execute(query, (film, after)).fetchall()]
+            return [self._event(video, row) for row in self._database.execute(query, (video, after)).fetchall()]
 
-    def history(self, film: str) -> tuple[int, History]:
+    def history(self, video: str) -> tuple[int, History]:
         """The version of a video, and its edits."""
-        events = self.events(film)
+        events = self.events(video)
         return events[-1].version if events else 0, history_of(event.change for event in events)
 
-    def append(self, film: str, client: str, version: int, change: Change) -> Event:
+    def append(self, video: str, client: str, version: int, change: Change) -> Event:
         """Store a change, on the disk when this returns.
 
         Args:
-            film: id.
+            video: id.
             client: unique name of the change; where it is stored already, the stored event is returned.
             version: of the video that the change was made for.
             change: what was done.
@@ -304,40 +311,42 @@ class EventStore:
                 version; 404 where it has only older ones; 409 where there is no edit to undo or to redo.
         """
         with self._locked():
-            return self._append(film, client, version, change)
+            return self._append(video, client, version, change)
 
-    def _append(self, film: str, client: str, version: int, change: Change) -> Event:
-        query = "SELECT version, client, made, change, film FROM events WHERE client = ?"
+    def _append(self, video: str, client: str, version: int, change: Change) -> Event:
+        query = "SELECT version, client, made, change, video FROM events WHERE client = ?"
         row = self._database.execute(query, (client,)).fetchone()
         if row is not None:
-            if row[4] != film:
+            if row[4] != video:
                 raise ColocamError(f"the change {client} is stored for another video already: send it with a new name")
-            return self._event(film, row[:4])
-        query = "SELECT COALESCE(MAX(version), 0) FROM events WHERE film = ?"
-        (last,) = self._database.execute(query, (film,)).fetchone()
+            return self._event(video, row[:4])
+        query = "SELECT COALESCE(MAX(version), 0) FROM events WHERE video = ?"
+        (last,) = self._database.execute(query, (video,)).fetchone()
         if version > last:
             sentence = f"the change is for version {version} of the video, which has {last}: reload the page"
             raise RefusalError(404, sentence)
         if last != version:
-            since = [{"made": one.made, "change": one.change.as_json()} for one in self.events(film, version)]
+            since = [{"made": one.made, "change": one.change.as_json()} for one in self.events(video, version)]
             raise RefusalError(409, "the video was changed on another page since this page last saw it", conflict=since)
         if change.kind != "edit":
-            _, history = self.history(film)
+            _, history = self.history(video)
             if not (history.done if change.kind == "undo" else history.undone):
                 raise RefusalError(409, f"there is nothing to {change.kind}")
         made = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = change.model_dump_json(exclude_none=True)
-        self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (film, version + 1, client, made, text))
+        self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (video, version + 1, client, made, text))
         return Event(version + 1, client, made, change)
 
-    def _event(self, film: str, row: tuple[int, str, str, str]) -> Event:
+    def _event(self, video: str, row: tuple[int, str, str, str]) -> Event:
         """An event; a change that cannot be read is an edit of nothing, so that undo still counts right."""
         try:
             change = Change.model_validate_json(row[3])
         except ValidationError as error:
-            if (film, row[0]) not in self._unreadable:
-                self._unreadable.add((film, row[0]))
+            if (video, row[0]) not in self._unreadable:
+                self._unreadable.add((video, row[0]))
                 problem = error.errors()[0]["msg"]
-                say(f"warning: {self._name}: change {row[0]} of video {film} cannot be read and is left out: {problem}")
+                say(
+                    f"warning: {self._name}: change {row[0]} of video {video} cannot be read and is left out: {problem}"
+                )
             change = Change.model_construct(kind="edit", actions=[])
         return Event(row[0], row[1], row[2], change)

@@ -1,10 +1,10 @@
-"""Shot boundaries, from colour histograms of the frames, and the windows that shots are divided into.
+"""Shot boundaries, from color histograms of the frames, and the windows that shots are divided into.
 
 A cut lies where *every* frame just before differs from *every* frame just after, by more than the frames around it
-differ from their neighbours. So a pan is no cut (all its frames differ by about the same), and neither is a flash (the
+differ from their neighbors. So a pan is no cut (all its frames differ by about the same), and neither is a flash (the
 frames before and after it are equal). Without look-ahead the first frame of a flash looks like a cut.
 
-A window begins at each cut and after every :data:`WINDOW` frames of a shot. The colour mean "clip" and the class that
+A window begins at each cut and after every :data:`WINDOW` frames of a shot. The color mean "clip" and the class that
 focus uses are computed over a window. Windows depend on the frames alone, not on batch size or device, so that the same
 video gives the same maps everywhere; and memory does not grow with the length of a shot.
 """
@@ -34,14 +34,14 @@ WINDOW = 32
 """Frames of a window at most."""
 
 
-def colour_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
-    """Colour histograms of frames (T, H, W, 3).
+def color_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
+    """Color histograms of frames (T, H, W, 3).
 
-    A value between the centres of two bins is divided between them in proportion, so that a slight change of light
+    A value between the centers of two bins is divided between them in proportion, so that a slight change of light
     changes a histogram only slightly.
     """
     counts = np.zeros((len(frames), QUARTERS, 3, 256), np.int64)
-    (count_by_opencv if kernels is None else kernels.count_colours)(np.ascontiguousarray(frames), counts)
+    (count_by_opencv if kernels is None else kernels.count_colors)(np.ascontiguousarray(frames), counts)
     shares = counts @ SHARES / max(3 * frames[0, ..., 0].size if len(frames) else 0, 1)
     return shares.reshape(len(frames), QUARTERS * 3 * BINS).astype(np.float32)
 

@@ -1,13 +1,13 @@
 """Motion as a witness: heat on what moves otherwise than the camera counts more, where motion can be believed.
 
-Flow f of a frame to its neighbour, less the motion H of the camera (a homography), leaves the residual r = |f − H|.
+Flow f of a frame to its neighbor, less the motion H of the camera (a homography), leaves the residual r = |f − H|.
 With h the frame's map,
 
     q = max(Σ h r / Σ h, ⅛ px),      w = ((ε + min(r / q, 1)) / (1 + ε))^½,      h ← h · w, scaled to its old maximum:
 
 what moves at least as much as the heat on average keeps its heat. Flow is computed for every fourth frame; its
-neighbours have the same residual, moved along the flow. Maps are weighed where two medians over a window say that
-motion is measured well and that the heat moves more than the rest (docs/method/motion.md). Pixels are those of grey
+neighbors have the same residual, moved along the flow. Maps are weighed where two medians over a window say that
+motion is measured well and that the heat moves more than the rest (docs/method/motion.md). Pixels are those of gray
 copies of SIDE × SIDE.
 """
 
@@ -25,11 +25,11 @@ from colocam.types import Float32Array, Levels
 
 S = TypeVar("S")
 T = TypeVar("T")
-Grey = npt.NDArray[np.uint8]
+Gray = npt.NDArray[np.uint8]
 """(SIDE, SIDE)."""
 
 SIDE = 56
-"""Side of the grey copies of frames."""
+"""Side of the gray copies of frames."""
 CELL = 4
 """Pixels between the points that the camera's motion is fitted to."""
 NEAR, TRIALS = 0.25, 50
@@ -81,31 +81,31 @@ class Moved(NamedTuple):
         return moved.astype(np.float32, copy=False)
 
 
-def grey_frames(images: Levels) -> Levels:
-    """Grey copies (B, SIDE, SIDE) of images (B, S, S, 3)."""
-    greys = np.empty((len(images), SIDE, SIDE), np.uint8)
-    for image, grey in zip(images, greys, strict=True):
+def gray_frames(images: Levels) -> Levels:
+    """Gray copies (B, SIDE, SIDE) of images (B, S, S, 3)."""
+    grays = np.empty((len(images), SIDE, SIDE), np.uint8)
+    for image, gray in zip(images, grays, strict=True):
         small = image
         while len(small) >= 2 * SIDE:  # OpenCV halves ten times as fast as it shrinks by other factors
             small = cv2.resize(small, (len(small) // 2, len(small) // 2), interpolation=cv2.INTER_AREA)
-        cv2.cvtColor(cv2.resize(small, (SIDE, SIDE)), cv2.COLOR_RGB2GRAY, grey)
-    return greys
+        cv2.cvtColor(cv2.resize(small, (SIDE, SIDE)), cv2.COLOR_RGB2GRAY, gray)
+    return grays
 
 
-def _flow(grey: Grey, other: Grey) -> Float32Array:
+def _flow(gray: Gray, other: Gray) -> Float32Array:
     """Flow (SIDE, SIDE, 2) from one frame to the other; OpenCV's object belongs to one thread."""
     if not hasattr(_own, "flow"):
         _own.flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
         _own.flow.setFinestScale(0)  # the preset would shrink frames of 224² to 56² first
         _own.flow.setGradientDescentIterations(12)  # as good as the preset's 16 and 5, in 3/4 of the time
         _own.flow.setVariationalRefinementIterations(2)
-    flow: Float32Array = _own.flow.calc(grey, other, None)
+    flow: Float32Array = _own.flow.calc(gray, other, None)
     return flow
 
 
-def residual_motion(grey: Grey, other: Grey) -> Moved:
+def residual_motion(gray: Gray, other: Gray) -> Moved:
     """What moves otherwise than the camera from one frame to another, in coordinates of the first."""
-    flow = _flow(grey, other)
+    flow = _flow(gray, other)
     came, went = (field[CELL // 2 :: CELL, CELL // 2 :: CELL].reshape(-1, 2) for field in (POINTS, flow))
     camera, near = cv2.findHomography(came, came + went, cv2.USAC_FAST, NEAR, maxIters=TRIALS)
     if camera is None:
@@ -144,25 +144,25 @@ class WeighWindows:
     """
 
     def __init__(self) -> None:
-        self._before: Grey | None = None  # last frame of the window before, if it belongs to the shot
+        self._before: Gray | None = None  # last frame of the window before, if it belongs to the shot
 
-    def push(self, levels: Levels, greys: Levels, cuts: npt.NDArray[np.bool_], spread: Spread) -> Levels:
-        """Weigh the maps (B, M, M) of one window with grey frames (B, SIDE, SIDE).
+    def push(self, levels: Levels, grays: Levels, cuts: npt.NDArray[np.bool_], spread: Spread) -> Levels:
+        """Weigh the maps (B, M, M) of one window with gray frames (B, SIDE, SIDE).
 
         Args:
             levels: the maps.
-            greys: the frames.
+            grays: the frames.
             cuts: (B,) which frames begin a shot: none but the first of a window can.
             spread: does work on each of many items in threads.
         """
-        before, self._before = None if cuts[0] else self._before, greys[-1]
-        last = len(greys) - 1
-        previous = greys[-2] if last else before
+        before, self._before = None if cuts[0] else self._before, grays[-1]
+        last = len(grays) - 1
+        previous = grays[-2] if last else before
         if previous is None:
             return levels
-        others = [*greys[1:], previous]
-        examined = [min(start + 1, last) for start in range(0, len(greys), EVERY)]
-        moves = spread(lambda at: residual_motion(greys[at], others[at]), examined)
+        others = [*grays[1:], previous]
+        examined = [min(start + 1, last) for start in range(0, len(grays), EVERY)]
+        moves = spread(lambda at: residual_motion(grays[at], others[at]), examined)
         found = list(zip(examined, moves, strict=True))
         if not believed([(moved.inliers, contrast(levels[at], moved.residual)) for at, moved in found]):
             return levels
@@ -171,7 +171,7 @@ class WeighWindows:
             where, moved = found[at // EVERY]
             return weigh(levels[at], moved.after(at - where if where < last else where - at))
 
-        good = [at for at in range(len(greys)) if found[at // EVERY][1].inliers >= OWN_INLIERS]
+        good = [at for at in range(len(grays)) if found[at // EVERY][1].inliers >= OWN_INLIERS]
         return _replaced(levels, good, spread(weighed, good))
 
 
@@ -182,20 +182,20 @@ class WeighByPast:
     """
 
     def __init__(self) -> None:
-        self._before: Grey | None = None
+        self._before: Gray | None = None
         self._position = 0  # frames of the shot before the next one
         self._witnesses: deque[tuple[float, float]] = deque(maxlen=WINDOW // EVERY)
 
-    def push(self, levels: Levels, greys: Levels, cuts: npt.NDArray[np.bool_], spread: Spread) -> Levels:
+    def push(self, levels: Levels, grays: Levels, cuts: npt.NDArray[np.bool_], spread: Spread) -> Levels:
         """Weigh the maps (B, M, M) of the next frames; as :meth:`WeighWindows.push`, with cuts anywhere."""
-        before = [greys[0] if self._before is None else self._before, *greys[:-1]]  # of a shot's first frame: not used
-        index = np.arange(len(greys))
+        before = [grays[0] if self._before is None else self._before, *grays[:-1]]  # of a shot's first frame: not used
+        index = np.arange(len(grays))
         begun = np.maximum.accumulate(np.where(cuts, index, -self._position))
         positions = (index - begun).tolist()
-        self._before, self._position = greys[-1], positions[-1] + 1
+        self._before, self._position = grays[-1], positions[-1] + 1
 
         examined = [at for at, position in enumerate(positions) if position % EVERY == 1]
-        moves = spread(lambda at: residual_motion(greys[at], before[at]), examined)
+        moves = spread(lambda at: residual_motion(grays[at], before[at]), examined)
         found = dict(zip(examined, moves, strict=True))
         good = []
         for at, position in enumerate(positions):
@@ -209,7 +209,7 @@ class WeighByPast:
                 good.append(at)
 
         def weighed(at: int) -> Levels:
-            moved = found[at] if at in found else residual_motion(greys[at], before[at])
+            moved = found[at] if at in found else residual_motion(grays[at], before[at])
             return weigh(levels[at], moved.residual)
 
         return _replaced(levels, good, spread(weighed, good))
@@ -225,7 +225,7 @@ def _replaced(levels: Levels, places: list[int], weighed: list[Levels]) -> Level
 
 
 def _mean_motion(level: Levels, residual: Float32Array) -> float:
-    """Σ h r / Σ h over a frame, with its map h (M, M) averaged over the pixels of the grey copy."""
+    """Σ h r / Σ h over a frame, with its map h (M, M) averaged over the pixels of the gray copy."""
     heat = cv2.resize(level, residual.shape[::-1], interpolation=cv2.INTER_AREA).astype(np.float32)
     return float((heat * residual).sum() / max(float(heat.sum()), 1e-6))
 

@@ -1,6 +1,6 @@
 """One object over time: the best path through the candidate boxes of all frames, and smoothing along a track.
 
-The path x_1 … x_T takes one candidate of each frame, or none, and maximises
+The path x_1 … x_T takes one candidate of each frame, or none, and maximizes
 
     Σ_t score(x_t) − Σ_t cost(x_t, x_{t+1}).
 
@@ -147,7 +147,7 @@ def smooth_box(
     damping: float = 0.0,
     counts: Float64Array | None = None,
 ) -> Float64Array:
-    """Box (4,) at one time by weighted linear regression of centre and log size on time.
+    """Box (4,) at one time by weighted linear regression of center and log size on time.
 
     Weights are Gaussian in time. A line follows steady motion, also at the end of a track, where all observations are
     on one side; there it also extrapolates noise. ``damping`` reduces the slope, as ridge regression does; with an
@@ -185,7 +185,7 @@ def boxes_of_shots(
         maps: (N, h, w) in 8 bits, in order.
         threshold: τ in 0–1.
         chooser: name in ``CHOOSERS``.
-        clips: (N,) clip of each frame; frames of one clip are neighbours.
+        clips: (N,) clip of each frame; frames of one clip are neighbors.
 
     Returns:
         boxes (N, 4) in map pixels, and (N,) whether there is one.

@@ -11,7 +11,7 @@ looks right *and* the decoder sees a foreground, so the odds against it add up:
 
     evidence = −ln(e^−(a·z + b) + (1 − f) / f)
 
-A hidden Markov model with two states, present and absent, combines the evidence of neighbouring frames. Frames of one
+A hidden Markov model with two states, present and absent, combines the evidence of neighboring frames. Frames of one
 shot are similar, so the evidence of each frame is multiplied by ``SHARE``.
 """
 
@@ -30,7 +30,7 @@ APPEAR, VANISH = 0.12, 0.08
 FIRST = 0.75
 """Probability of the object in the first frame of a shot, before anything is seen."""
 SHARE = 0.5
-"""Share of a frame's evidence that is independent of its neighbours."""
+"""Share of a frame's evidence that is independent of its neighbors."""
 LIMIT = 12.0
 """Bound of the evidence, in log-odds."""
 ABSENT = 0.5
@@ -69,7 +69,7 @@ def with_foreground(evidence: Float64Array, foreground: float | npt.NDArray[np.f
 def calibrate(peaks: Float64Array, background: Float64Array) -> Calibration | None:
     """Fit the evidence to the peaks of frames against the peaks of their background, both sets with the same weight.
 
-    Logistic regression by Newton's method on standardised peaks, with Platt's smoothed targets, so that separable peaks
+    Logistic regression by Newton's method on standardized peaks, with Platt's smoothed targets, so that separable peaks
     give a finite slope. A negative slope would mean that the background looks more like the tag than the object does;
     the evidence is then 0.
 

@@ -33,7 +33,7 @@ REACH = 6
 WIDTH = 2.5
 """Standard deviation of the weights of these frames, in frames."""
 SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.25
-"""Exponent of the weight of a neighbour's box: its score in the frame's own map to this power.
+"""Exponent of the weight of a neighbor's box: its score in the frame's own map to this power.
 
 Between frames that are close in time, all boxes explain the map about equally well; where the object has moved, only
 boxes that still fit do. So the time between frames need not be known.
@@ -41,9 +41,9 @@ boxes that still fit do. So the time between frames need not be known.
 TRACKS_WIDTH, TRACKS_DAMPING = 2.0, 1.0
 """The same for several objects; damping of the slope without look-ahead, in frames²: see :func:`smooth_box`."""
 TRACKS_SHARPNESS = 2.0
-"""Exponent of the weight of a neighbour's box there: its IoU with the frame's own box, since the map has them all."""
+"""Exponent of the weight of a neighbor's box there: its IoU with the frame's own box, since the map has them all."""
 FLICKER = 1 / 4
-"""Least share of the neighbouring frames of the shot that contain a track; the best box of a frame is exempt."""
+"""Least share of the neighboring frames of the shot that contain a track; the best box of a frame is exempt."""
 FAINT_REGION, FAINT_MASK = 0.4, 0.1
 """Least score of a track, relative to the best one around it; masks that stand out too little were left out before."""
 Shots = dict[int, int]
@@ -275,11 +275,11 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
     Short gaps of a track are filled: with look-ahead if the track continues after it; without, the last box is held for
     at most :data:`GAP` frames.
 
-    One object: the boxes of neighbouring frames are weighted by time and by how well they explain the frame's own map.
+    One object: the boxes of neighboring frames are weighted by time and by how well they explain the frame's own map.
     Without look-ahead a line would extrapolate noise, so their weighted mean is taken.
 
-    Several objects: the boxes of neighbouring frames are weighted by time and by their IoU with the frame's own box,
-    scores by time alone. A track in few of the neighbouring frames is a flicker: with look-ahead it is dropped, without
+    Several objects: the boxes of neighboring frames are weighted by time and by their IoU with the frame's own box,
+    scores by time alone. A track in few of the neighboring frames is a flicker: with look-ahead it is dropped, without
     it is not held. A faint track (:func:`_faint`) is not shown.
     """
     past: deque[Followed] = deque(maxlen=REACH)

@@ -209,7 +209,7 @@ class _AllSum(torch.autograd.Function):
         return reduce_(outer.clone())
 
 
-def synchronise_batch_norms(net: nn.Module) -> None:
+def synchronize_batch_norms(net: nn.Module) -> None:
     """Make all batch norms within ``net``, in training mode, use the mean and variance over all processes.
 
     Their weights and the names of these stay; ``net`` itself is not a batch norm.
@@ -251,13 +251,13 @@ class CpuBatchNorm(nn.Module):
             shape, others = [1, -1, *[1] * (x.dim() - 2)], [0, *range(2, x.dim())]
             count = reduce_(x.new_tensor(x.numel() / x.shape[1]))
             mean: Tensor = _AllSum.apply(x.sum(others)) / count
-            centred = x - mean.view(shape)
-            variance: Tensor = _AllSum.apply(centred.square().sum(others)) / count
+            centered = x - mean.view(shape)
+            variance: Tensor = _AllSum.apply(centered.square().sum(others)) / count
             with torch.no_grad():
                 self.num_batches_tracked.add_(1)
                 self.running_mean.lerp_(mean, self.momentum)
                 self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
-            y = centred * torch.rsqrt(variance + self.eps).view(shape)
+            y = centered * torch.rsqrt(variance + self.eps).view(shape)
             y = y * self.weight.view(shape) + self.bias.view(shape)
         else:
             y = F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)

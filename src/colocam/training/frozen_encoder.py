@@ -50,7 +50,7 @@ EXPANSION, SHIFT, CROP_ASPECT = (1.0, 2.0), 0.1, 0.2
 GRADIENT = 1e-6
 """The solution is found when no entry of the gradient exceeds this; the loss is of order 1."""
 STEPS = 200
-"""Most calls of the optimiser, each of up to :data:`ITERATIONS` iterations."""
+"""Most calls of the optimizer, each of up to :data:`ITERATIONS` iterations."""
 ITERATIONS = 10
 
 Crops = Callable[[int, slice, torch.Generator], Tensor]
@@ -211,7 +211,7 @@ def _forget_views(folder: Path) -> None:
 
 
 def _changed(images: Tensor, loaded: Tensors) -> Tensor:
-    """Images (B, 3, H, W) with random blurs and colours."""
+    """Images (B, 3, H, W) with random blurs and colors."""
     return jitter(blur(images, loaded["blurs"], BLUR), loaded["jitter"])
 
 
@@ -277,10 +277,10 @@ def fit_logistic(
     penalty: float,
     report: Callable[[int, float, float], None] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Minimise ``Σ_i ω_i CE(W x_i + b, y_i) / Σ_i ω_i + λ/2 ‖W‖²`` over W and b.
+    """Minimize ``Σ_i ω_i CE(W x_i + b, y_i) / Σ_i ω_i + λ/2 ‖W‖²`` over W and b.
 
-    The bias has no penalty, so that a shift of all features changes b alone. The features are therefore centred for the
-    optimiser, which then needs fewer steps.
+    The bias has no penalty, so that a shift of all features changes b alone. The features are therefore centered for
+    the optimizer, which then needs fewer steps.
 
     Args:
         features: x (N, C).
@@ -298,7 +298,7 @@ def fit_logistic(
     x = features - mean  # in float64, without a further copy
     w = torch.zeros(count, x.shape[1], dtype=torch.float64, device=x.device, requires_grad=True)
     b = torch.zeros(count, dtype=torch.float64, device=x.device, requires_grad=True)
-    optimiser = torch.optim.LBFGS(
+    optimizer = torch.optim.LBFGS(
         [w, b],
         max_iter=ITERATIONS,
         tolerance_grad=GRADIENT,
@@ -308,7 +308,7 @@ def fit_logistic(
     )
 
     def loss() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         losses = F.cross_entropy(x @ w.T + b, classes, reduction="none")
         value = share @ losses + penalty / 2 * w.square().sum()
         value.backward()  # type: ignore[no-untyped-call]
@@ -324,6 +324,6 @@ def fit_logistic(
             report(step, value, gradient)
         if gradient <= GRADIENT or step == STEPS:
             break
-        optimiser.step(loss)  # type: ignore[no-untyped-call]
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
     found = w.detach()
     return found, b.detach() - found @ mean

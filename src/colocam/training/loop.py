@@ -20,7 +20,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 from torch import Tensor, nn
 
-from colocam.config import Optimisation
+from colocam.config import Optimization
 from colocam.data.batches import BatchIndices
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.maps.mapper import Mapper
@@ -31,7 +31,7 @@ from colocam.training.distributed import (
     require_same,
     sum_gradients,
     sum_scalars,
-    synchronise_batch_norms,
+    synchronize_batch_norms,
     world,
 )
 from colocam.utils.files import explain_os_errors
@@ -172,7 +172,7 @@ class Task:
         plan: epoch → the frames of each of its steps.
         load: (frames of a step, index of the step) → tensors in host memory; runs ahead in a thread.
         terms: (frames of a step, the loaded tensors, index of the step, epoch) → the weighted loss terms by name; their
-            sum is minimised.
+            sum is minimized.
         validate: epoch → how good the weights are.
         mapper: what computes maps with the present weights; None: nothing.
     """
@@ -180,7 +180,7 @@ class Task:
     phase: str
     module: nn.Module
     groups: list[tuple[list[nn.Parameter], float]]
-    settings: Optimisation
+    settings: Optimization
     plan: Callable[[int], list[BatchIndices]]
     load: Callable[[BatchIndices, int], Tensors]
     terms: Callable[[BatchIndices, Tensors, int, int], dict[str, Tensor]]
@@ -209,9 +209,9 @@ def fit(task: Task, folder: Path, journal: Journal, after_epoch: AfterEpoch | No
     A step whose loss is NaN or infinite contributes no gradient; such steps are counted, reported after each epoch,
     and stop the run if they persist (:class:`SkippedSteps`).
     """
-    optimiser = make_sgd(task.groups, task.settings)
+    optimizer = make_sgd(task.groups, task.settings)
     begin = _State(epoch=0, batch=0, step=0, best={}, journal=journal.length)
-    state = _restored(task, optimiser, folder) or begin
+    state = _restored(task, optimizer, folder) or begin
     require_same(f"checkpoint of {task.phase}", state.step)
     if state.epoch == task.settings.epochs:
         journal.length = state.journal
@@ -220,7 +220,7 @@ def fit(task: Task, folder: Path, journal: Journal, after_epoch: AfterEpoch | No
     epochs, steps = task.settings.epochs, len(_plan(task, 0))
     if state.step:
         say(f"{task.phase}: continuing after step {state.step} of {epochs * steps}")
-    synchronise_batch_norms(task.module)
+    synchronize_batch_norms(task.module)
     advice = f"lower its lr ({task.settings.lr}), or check the loss terms and the frames"
     saved_at = time.monotonic()
 
@@ -229,7 +229,7 @@ def fit(task: Task, folder: Path, journal: Journal, after_epoch: AfterEpoch | No
         state.journal = journal.flush()
         state.skipped.check(task.phase, state.epoch, steps, advice)
         weights = {f"weights.{k}": v for k, v in task.module.state_dict().items()}
-        alone(lambda: save_checkpoint(folder, "last", weights | momentum_tensors(optimiser), state.model_dump()))
+        alone(lambda: save_checkpoint(folder, "last", weights | momentum_tensors(optimizer), state.model_dump()))
         saved_at = time.monotonic()
         if stop and state.epoch < epochs:
             raise InterruptedRunError(f"stopped in {task.phase} after step {state.step}")
@@ -241,8 +241,8 @@ def fit(task: Task, folder: Path, journal: Journal, after_epoch: AfterEpoch | No
             ahead = enumerate(_plan(task, epoch)[state.batch :], start=state.step)
             for step, indices, tensors in prefetch(ahead, task.load, device):
                 rate = learning_rate(task.settings, step, steps)
-                set_learning_rate(optimiser, rate)
-                terms = sgd_step(task, optimiser, partial(task.terms, indices, tensors, step, epoch))
+                set_learning_rate(optimizer, rate)
+                terms = sgd_step(task, optimizer, partial(task.terms, indices, tensors, step, epoch))
                 state.skipped.add(terms)
                 journal.add(task.phase, "train", epoch, step, lr=rate, **terms)
                 state.step += 1
@@ -260,7 +260,7 @@ def fit(task: Task, folder: Path, journal: Journal, after_epoch: AfterEpoch | No
                 alone(partial(after_epoch, task.phase, epoch, task.mapper()))
 
 
-def _restored(task: Task, optimiser: torch.optim.SGD, folder: Path) -> _State | None:
+def _restored(task: Task, optimizer: torch.optim.SGD, folder: Path) -> _State | None:
     """Restore the weights and the momentum of the last checkpoint; return its state, or None if there is none."""
     if (saved := load_checkpoint(folder, "last")) is None:
         return None
@@ -268,7 +268,7 @@ def _restored(task: Task, optimiser: torch.optim.SGD, folder: Path) -> _State | 
     weights = {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}
     with explain_damage(folder, "last"):
         task.module.load_state_dict(weights)
-        restore_momentum(optimiser, tensors)
+        restore_momentum(optimizer, tensors)
         return _State.model_validate(state)
 
 
@@ -281,12 +281,12 @@ def _plan(task: Task, epoch: int) -> list[BatchIndices]:
         raise ColocamError(f"{task.phase}: {error}, one for each process: {advice}") from error
 
 
-def sgd_step(task: Task, optimiser: torch.optim.SGD, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+def sgd_step(task: Task, optimizer: torch.optim.SGD, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
     """Take one SGD step; a loss that is not finite has no gradient. Returns the detached terms and their sum.
 
     Where several processes share the step, ``compute`` gives the parts of this one, and the result is that of all.
     """
-    optimiser.zero_grad(set_to_none=True)
+    optimizer.zero_grad(set_to_none=True)
     terms = compute()
     loss = torch.stack(list(terms.values())).sum()
     loss.backward()  # type: ignore[no-untyped-call]
@@ -297,7 +297,7 @@ def sgd_step(task: Task, optimiser: torch.optim.SGD, compute: Callable[[], dict[
     for parameter in parameters:
         if parameter.grad is not None:
             parameter.grad.masked_fill_(broken, 0.0)
-    optimiser.step()
+    optimizer.step()
     return total
 
 
@@ -318,7 +318,7 @@ def _validate(task: Task, folder: Path, journal: Journal, state: _State) -> None
             save_checkpoint(folder, name, task.module.state_dict(), kept)
 
 
-def learning_rate(settings: Optimisation, step: int, steps_per_epoch: int) -> float:
+def learning_rate(settings: Optimization, step: int, steps_per_epoch: int) -> float:
     """Learning rate of ``step`` (from 0), by ``settings.schedule``.
 
     step: ``lr · decay^⌊epoch / decay_every⌋``. cosine: a linear warm-up over w steps (one epoch, at most a tenth of the
@@ -333,7 +333,7 @@ def learning_rate(settings: Optimisation, step: int, steps_per_epoch: int) -> fl
     return settings.lr * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(total - warmup, 1)))
 
 
-def make_sgd(groups: Iterable[tuple[list[nn.Parameter], float]], settings: Optimisation) -> torch.optim.SGD:
+def make_sgd(groups: Iterable[tuple[list[nn.Parameter], float]], settings: Optimization) -> torch.optim.SGD:
     """SGD with Nesterov momentum over groups of parameters, each with a factor on the learning rate."""
     groups = list(groups)
     on_gpu = all(parameter.is_cuda for parameters, _ in groups for parameter in parameters)
@@ -347,21 +347,21 @@ def make_sgd(groups: Iterable[tuple[list[nn.Parameter], float]], settings: Optim
     )
 
 
-def set_learning_rate(optimiser: torch.optim.SGD, rate: float) -> None:
+def set_learning_rate(optimizer: torch.optim.SGD, rate: float) -> None:
     """Set the learning rate of each group to ``rate`` times its factor."""
-    for group in optimiser.param_groups:
+    for group in optimizer.param_groups:
         group["lr"] = rate * group["factor"]
 
 
-def momentum_tensors(optimiser: torch.optim.SGD) -> dict[str, Tensor]:
+def momentum_tensors(optimizer: torch.optim.SGD) -> dict[str, Tensor]:
     """The momentum of each parameter, under names that do not depend on torch's own layout."""
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    buffers = ((i, optimiser.state[p].get("momentum_buffer")) for i, p in enumerate(parameters))
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    buffers = ((i, optimizer.state[p].get("momentum_buffer")) for i, p in enumerate(parameters))
     return {f"momentum.{i:04d}": buffer for i, buffer in buffers if buffer is not None}
 
 
-def restore_momentum(optimiser: torch.optim.SGD, tensors: dict[str, Tensor]) -> None:
+def restore_momentum(optimizer: torch.optim.SGD, tensors: dict[str, Tensor]) -> None:
     """Inverse of :func:`momentum_tensors`."""
-    for i, p in enumerate(p for group in optimiser.param_groups for p in group["params"]):
+    for i, p in enumerate(p for group in optimizer.param_groups for p in group["params"]):
         if (buffer := tensors.get(f"momentum.{i:04d}")) is not None:
-            optimiser.state[p]["momentum_buffer"] = torch.empty_like(p).copy_(buffer)  # in the parameter's own layout
+            optimizer.state[p]["momentum_buffer"] = torch.empty_like(p).copy_(buffer)  # in the parameter's own layout

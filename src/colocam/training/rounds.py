@@ -124,7 +124,7 @@ def best_model(
         chooser=settings.chooser,
         class_size=run.config.classifier.size,
         map_size=frames.map_size,
-        normalise=classifier.normalise,
+        normalize=classifier.normalize,
         crop_head=crop_head,
     )
     return Model(net, card)
@@ -152,7 +152,7 @@ def say_color_mean(run: Run, phase: str, card: Card) -> None:
         why = "chosen with the boxes of validation videos"
     else:
         why = f"with it, boxes of held-out videos have {100 * card.color_growth:.0f} % of their size without it"
-    say(f"{phase}: colour mean {card.color_mean} ({why}), threshold {card.threshold:.3g}")
+    say(f"{phase}: color mean {card.color_mean} ({why}), threshold {card.threshold:.3g}")
 
 
 def open_teacher(folder: Path, tags: Sequence[str]) -> Model:
@@ -238,13 +238,13 @@ def _labels(model: Model, samples: Samples, device: torch.device) -> Levels:
     return box_labels(maps, boxes, found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
 
 
-def box_labels(maps: Levels, boxes: Float64Array, labelled: npt.NDArray[np.bool_]) -> Levels:
+def box_labels(maps: Levels, boxes: Float64Array, labeled: npt.NDArray[np.bool_]) -> Levels:
     """Labels (N, SIDE, SIDE) of maps (N, S, S) in 8 bits with one box each, (N, 4) in map pixels.
 
-    Where ``labelled`` (N,) is false, all pixels are unknown.
+    Where ``labeled`` (N,) is false, all pixels are unknown.
     """
     labels = np.full((len(maps), SIDE, SIDE), UNKNOWN, np.uint8)
-    for frame in np.flatnonzero(labelled):
+    for frame in np.flatnonzero(labeled):
         x1, y1, x2, y2 = boxes[frame].round().astype(int)
         inside = (slice(y1, y2 + 1), slice(x1, x2 + 1))
         full = np.zeros_like(maps[frame])

@@ -18,7 +18,7 @@ def seed_noise(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tens
 
 
 def sample_seeds(cams: Tensor, settings: Seeds, foreground_noise: Tensor, background_noise: Tensor) -> Tensor:
-    """Sample the labelled pixels of each frame.
+    """Sample the labeled pixels of each frame.
 
     The foreground region C⁺ is where the CAM exceeds Otsu's threshold. Foreground pixels are sampled from it without
     replacement in proportion to the CAM, background pixels uniformly from the lowest activations or from outside C⁺.

@@ -29,7 +29,7 @@ from colocam.utils.tensors import generator
 RESERVED = frozenset({"phase", "event", "epoch", "step", "lr", "loss", "skipped"})
 """Names that a term must not have: the journal uses them."""
 COMPLETING = ("crf", "size", "coloc")
-"""Terms that complete sparse seeds (eq. 2, 3 and 4); dense labels are learnt without them (docs/method/rounds.md)."""
+"""Terms that complete sparse seeds (eq. 2, 3 and 4); dense labels are learned without them (docs/method/rounds.md)."""
 
 
 def loss_terms(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from colocam.cams import CAMS, Cam
 from colocam.cams.cam_cache import open_cams
 from colocam.config import Config, load_config
-from colocam.data.batches import labelled_samples, scaled_boxes, spread_samples
+from colocam.data.batches import labeled_samples, scaled_boxes, spread_samples
 from colocam.data.catalogue import Catalogue, read_catalogue
 from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth, read_truth
@@ -191,7 +191,7 @@ def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Va
     cam = run.config.cam if isinstance(CAMS[run.config.cam], Cam) else "layercam"  # a map of the classifier itself
     if truth is None:
         return Validator(spread_samples(clips, tags, per_clip), None, tags, sizes, device, cam)
-    samples = labelled_samples(clips, tags, truth, per_clip, present=True)
+    samples = labeled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
         raise ColocamError(
             "the boxes belong to no frame of a validation video: check the clip names, or leave the boxes out"

@@ -78,7 +78,7 @@ class Validator:
 
         Without boxes, no measure of tags and maps chooses better than the last epoch (docs/method/tags-only.md). The
         value ``threshold`` is chosen for the best CorLoc with boxes, else it is the method's own, or from the maps.
-        Where ``plain`` is given, the same maps without colour mean, the value ``color_mean`` is that of the one whose
+        Where ``plain`` is given, the same maps without color mean, the value ``color_mean`` is that of the one whose
         CorLoc is higher, or without boxes the one that :func:`color_growth` decides for.
         """
         found, told = self._measure(mapper), dict[str, Value]()
@@ -139,15 +139,15 @@ class _Measured(NamedTuple):
 
 
 def color_growth(completed: Levels, plain: Levels, threshold: float) -> float:
-    """Size of the boxes of maps with colour mean relative to those without it, without labels.
+    """Size of the boxes of maps with color mean relative to those without it, without labels.
 
     With a and b the areas of a frame's two boxes (largest contour at the same τ) and g the mean of (a − b) / (a + b),
     it is (1 + g) / (1 − g): a / b, if that were the same in all frames. Frames weigh by the maximum of their map, so
-    that those in which the decoder sees no object say little. At least 1: colours complete the decoder's maps. Less:
-    the object shares its colours with the background, and the colour mean leaves only its most distinct part above τ.
+    that those in which the decoder sees no object say little. At least 1: colors complete the decoder's maps. Less:
+    the object shares its colors with the background, and the color mean leaves only its most distinct part above τ.
 
     Args:
-        completed: (N, H, W) maps with colour mean.
+        completed: (N, H, W) maps with color mean.
         plain: (N, H, W) the same without.
         threshold: τ of both.
     """
@@ -168,11 +168,11 @@ def _areas(maps: Levels, threshold: float) -> Float64Array:
 def background_peaks(cams: Tensor) -> tuple[Tensor, Tensor]:
     """The maximum of each map, and its maximum in the background.
 
-    The background is what does not exceed Otsu's threshold and has no neighbour that does: the features of cells beside
+    The background is what does not exceed Otsu's threshold and has no neighbor that does: the features of cells beside
     the object also see the object.
 
     Args:
-        cams: (B, h, w), not normalised.
+        cams: (B, h, w), not normalized.
 
     Returns:
         (B,) and (B,); the latter is NaN where there is too little background.

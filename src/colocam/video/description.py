@@ -1,4 +1,4 @@
-"""Description of the video of a localisation table: ``new.video.json`` beside ``new.csv``."""
+"""Description of the video of a localization table: ``new.video.json`` beside ``new.csv``."""
 
 import re
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ def picture_names(pictures: Sequence[Path]) -> tuple[str, ...]:
 
 
 def source_path(table: Path) -> Path:
-    """Path of the description that belongs to a localisation table."""
+    """Path of the description that belongs to a localization table."""
     return table.with_name(f"{table.stem}.video.json")
 
 
@@ -102,7 +102,7 @@ def write_source(
     """Write the description beside its table.
 
     Args:
-        table: the localisation table.
+        table: the localization table.
         source: the video.
         made: fingerprint of model, video and settings.
         results: digests that each result file may have, by its name.
@@ -164,7 +164,7 @@ def _read(described: Path) -> dict[str, Any]:
 
 
 def read_source(table: Path) -> SourceVideo:
-    """Read the description beside a localisation table."""
+    """Read the description beside a localization table."""
     path = stored(source_path(table))
     try:
         card = parse_json(path.read_text(encoding="utf-8"))

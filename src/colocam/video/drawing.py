@@ -16,16 +16,16 @@ from PIL import ImageDraw, ImageFont
 
 from colocam.types import Box, Image, Localization
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
-PREDICTED: Colour = (226, 26, 42)
-TRUE: Colour = (30, 224, 84)
-PLAIN: Colour = (24, 26, 32)
-TINT: Colour = (64, 156, 255)
-_HALO: Colour = (0, 0, 0)
+PREDICTED: Color = (226, 26, 42)
+TRUE: Color = (30, 224, 84)
+PLAIN: Color = (24, 26, 32)
+TINT: Color = (64, 156, 255)
+_HALO: Color = (0, 0, 0)
 _LOOKUP_SIDE = 640
 
-HEAT_COLOURS: Image = np.ascontiguousarray(
+HEAT_COLORS: Image = np.ascontiguousarray(
     cv2.applyColorMap(np.arange(256, dtype=np.uint8)[:, None], cv2.COLORMAP_INFERNO)[:, 0, ::-1], np.uint8
 )
 """(256, 3) RGB of the heat-map: a perceptually uniform map, so equal steps in value look equal."""
@@ -45,12 +45,12 @@ def blend_heatmap(image: Image, heatmap: npt.NDArray[np.floating]) -> Image:
     """Lay ``heatmap`` (h, w), 0–1, over ``image`` (H, W, 3); the map is resized to the image, NaN counts as 0."""
     height, width = image.shape[:2]
     levels = np.round(255 * np.clip(np.nan_to_num(heatmap, nan=0.0), 0, 1)).astype(np.uint8)
-    # Looking colours up is slow compared with resizing them, and above this size the difference is not visible.
+    # Looking colors up is slow compared with resizing them, and above this size the difference is not visible.
     small = min(1.0, _LOOKUP_SIDE / max(height, width))
     levels = _resize(levels, max(1, round(width * small)), max(1, round(height * small))).astype(np.uint8)
-    colours = _resize(cv2.applyColorMap(levels, HEAT_COLOURS[:, None, :]), width, height)
+    colors = _resize(cv2.applyColorMap(levels, HEAT_COLORS[:, None, :]), width, height)
     opacity = _resize(cv2.LUT(levels, HEAT_OPACITY), width, height)
-    return np.asarray(cv2.blendLinear(np.ascontiguousarray(image), colours, 1 - opacity, opacity), np.uint8)
+    return np.asarray(cv2.blendLinear(np.ascontiguousarray(image), colors, 1 - opacity, opacity), np.uint8)
 
 
 def draw_localization(
@@ -84,7 +84,7 @@ def draw_localization(
 
 
 def draw_objects(image: Image, first: Localization, *others: Localization) -> Image:
-    """Draw the objects of one frame (H, W, 3); each of several objects is labelled with its track and score.
+    """Draw the objects of one frame (H, W, 3); each of several objects is labeled with its track and score.
 
     The mask of a segmenter is outlined instead of the heat-map, which it replaces.
     """
@@ -130,14 +130,14 @@ def _corners(canvas: Image, box: Box) -> tuple[int, int, int, int]:
     return x1, y1, x2, y2
 
 
-def _outline(canvas: Image, box: Box, colour: Colour, *, dashed: bool = False) -> None:
+def _outline(canvas: Image, box: Box, color: Color, *, dashed: bool = False) -> None:
     """Draw ``box`` from its corner pixels inwards, with a dark line on both sides for contrast to any background."""
     x1, y1, x2, y2 = _corners(canvas, box)
     width = _line_width(canvas)
     inside = canvas[y1 : y2 + 1, x1 : x2 + 1]
     _border(canvas[max(y1 - 1, 0) : y2 + 2, max(x1 - 1, 0) : x2 + 2], 1, _HALO)
     _border(inside, width + 1, _HALO)
-    _border(inside, width, colour)
+    _border(inside, width, color)
     if dashed:
         rows, columns = (np.flatnonzero(_gaps(length, 4 * width)) for length in inside.shape[:2])
         for side in (slice(None, width), slice(-width, None)):
@@ -160,10 +160,10 @@ def _traced(image: Image, mask: npt.NDArray[np.bool_]) -> Image:
     return canvas
 
 
-def _border(area: Image, width: int, colour: Colour) -> None:
+def _border(area: Image, width: int, color: Color) -> None:
     """Paint the outermost ``width`` pixels of ``area``."""
     for side in (area[:width], area[-width:], area[:, :width], area[:, -width:]):
-        side[:] = colour
+        side[:] = color
 
 
 def _strip(canvas: Image, label: Sequence[str], box: Box | None) -> None:
@@ -283,8 +283,8 @@ def drawable(text: str) -> tuple[str, Path]:
     font = _font_with(frozenset(line))
     if font is not None:
         return line, font
-    spelt = "".join(map(_spell, line))
-    return spelt, _font_with(frozenset(spelt)) or REGULAR
+    spelled = "".join(map(_spell, line))
+    return spelled, _font_with(frozenset(spelled)) or REGULAR
 
 
 @lru_cache(maxsize=64)

@@ -43,7 +43,7 @@ class FrameChoice:
         every: process every N-th frame, beginning with the first of the range.
         fps: process about this many frames per second: those nearest to the times k / fps after the first frame of the
             range, none of them twice. Not together with ``every``.
-        start: first presentation time, in seconds as the video states it and as the localisation table lists it.
+        start: first presentation time, in seconds as the video states it and as the localization table lists it.
         end: presentation time to stop at (exclusive).
         frames: first index and index to stop at (exclusive); None for an open end.
     """

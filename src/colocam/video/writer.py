@@ -78,7 +78,7 @@ class VideoWriter:
         if max(self.width, self.height) > MAX_SIDE:
             raise VideoError(
                 f"cannot write {self.path}: H.264 holds at most {MAX_SIDE} pixels per side, got {self.width}×"
-                f"{self.height}: write the localisation table only (`no_video`)"
+                f"{self.height}: write the localization table only (`no_video`)"
             )
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(self.path))

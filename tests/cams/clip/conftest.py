@@ -59,7 +59,7 @@ def tags():
 
 @pytest.fixture
 def frames():
-    """(5, 3, 32, 32) noise with blocks of colour."""
+    """(5, 3, 32, 32) noise with blocks of color."""
     generator = torch.Generator().manual_seed(1)
     coarse = torch.rand(5, 3, 4, 4, generator=generator).repeat_interleave(8, 2).repeat_interleave(8, 3)
     return (200 * coarse + 55 * torch.rand(5, 3, 32, 32, generator=generator)).round()

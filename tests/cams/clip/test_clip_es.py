@@ -55,7 +55,7 @@ def test_every_class_is_each_class_in_turn(clip_es, frames, tags):
         nearly(together[:, number], clip_es(frames, torch.full((5,), number)))
 
 
-def test_average_is_the_mean_of_normalised_maps(clip_es, frames):
+def test_average_is_the_mean_of_normalized_maps(clip_es, frames):
     expected = sum(min_max(clip_es(frames, torch.full((5,), number))) for number in range(3)) / 3
     torch.testing.assert_close(clip_es.average(frames), expected, rtol=0, atol=1e-3)
 

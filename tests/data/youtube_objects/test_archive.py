@@ -13,7 +13,7 @@ from colocam.errors import ColocamError
 
 
 def boxes_of(archive, clip):
-    """Picture names and boxes of a clip's labelled frames."""
+    """Picture names and boxes of a clip's labeled frames."""
     (found,) = [c for c in archive.clips if c.name == clip]
     return {found.frames[place].name: boxes for place, boxes in archive.truth.frames[clip].items()}
 
@@ -46,7 +46,7 @@ def test_v1_splits(v1):
         numbers = (1,) if clip.endswith("003") else (1, 2, 10)
         assert frames == [f"frame{number:04d}.jpg" for number in numbers]
     for clip, frames in (clips_of(archive, "val") | clips_of(archive, "test")).items():
-        assert list(boxes_of(archive, clip)) == frames  # labelled frames alone
+        assert list(boxes_of(archive, clip)) == frames  # labeled frames alone
 
 
 def test_v1_oddities(v1):
@@ -118,7 +118,7 @@ def test_v1_labels_that_cannot_be_used(own_v1):
     notes = "\n".join(archive.notes)
     assert "1 labels left out, whose frame is missing" in notes
     assert "1 labels without a box left out" in notes
-    assert "1 labelled frames left out, which are no readable image" in notes
+    assert "1 labeled frames left out, which are no readable image" in notes
 
 
 def test_v1_a_broken_label_is_named(own_v1):
@@ -276,8 +276,8 @@ def test_listed_frames_that_are_missing(converted, tmp_path):
     ("name", "text", "told"),
     [
         ("class_labels.txt", "cat/video-0003/shot-000003/00001139.jpg,12\n", "the class '12' is no number from 0 to 9"),
-        ("class_labels.txt", "", "cat/video-0003/shot-000003 is labelled nowhere, not as cat"),
-        ("class_labels.txt", "cat/video-0003/shot-000003/00001139.jpg,3\n", "is labelled as car, not as cat"),
+        ("class_labels.txt", "", "cat/video-0003/shot-000003 is labeled nowhere, not as cat"),
+        ("class_labels.txt", "cat/video-0003/shot-000003/00001139.jpg,3\n", "is labeled as car, not as cat"),
         ("localization.txt", "cat/x.jpg,1,2,3\n", "line 1: 5 cells are needed"),
         ("localization.txt", "cat/x.jpg,1,2,3,four\n", "'1,2,3,four' are not all numbers"),
         ("localization.txt", None, "cannot read the split list"),

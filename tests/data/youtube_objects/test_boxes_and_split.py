@@ -19,12 +19,12 @@ def test_boxes_without_an_area_are_left_out_and_noted(corners):
 
 
 def shots_of(videos):
-    """Shots of ``{(tag, number): (split, how many shots, labelled)}``."""
+    """Shots of ``{(tag, number): (split, how many shots, labeled)}``."""
     shots = []
-    for (tag, number), (split, count, labelled) in videos.items():
+    for (tag, number), (split, count, labeled) in videos.items():
         for place in range(count):
             frame = Path(f"{tag}-{number}-{place}.jpg")
-            labels = {frame: np.ones((1, 4))} if labelled and place == 0 else {}
+            labels = {frame: np.ones((1, 4))} if labeled and place == 0 else {}
             shots.append(Shot(f"{tag}/{number:04d}/{place:03d}", tag, f"{tag}/{number:04d}", split, (frame,), labels))
     return shots
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import loadmat, savemat
 
-from colocam.data.youtube_objects.mat_file import labelled_frames, read_variable
+from colocam.data.youtube_objects.mat_file import labeled_frames, read_variable
 from colocam.errors import ColocamError
 
 A = [1.0, 2, 3, 4]
@@ -27,7 +27,7 @@ A = [1.0, 2, 3, 4]
 def test_other_structures_are_named(tmp_path, value, told):
     savemat(tmp_path / "x.mat", {"x": value})
     with pytest.raises(ColocamError, match=f"^here: .*{told}"):
-        list(labelled_frames(read_variable(tmp_path / "x.mat", "x"), "here"))
+        list(labeled_frames(read_variable(tmp_path / "x.mat", "x"), "here"))
 
 
 def test_a_missing_variable(tmp_path):

@@ -21,7 +21,7 @@ def test_a_step_is_measured_whole_and_in_parts(config, tmp_path, capsys):
     (row,) = result["cases"]
     assert row["frames_per_s"] == pytest.approx(4 / (1e-3 * row["step_ms"]))
     assert set(row["stage1"]) == {"step_ms", "frames_per_s"}
-    parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "size", "colour"}
+    parts = {"read", "copy", "crop", "seeds", "encoder", "decoder", "partial CE", "CRF", "size", "color"}
     assert set(row["parts_ms"]) == parts
     out = capsys.readouterr().out
     assert all(part in out for part in parts)

@@ -43,7 +43,7 @@ def test_the_truth_has_every_frame_once_and_stays_apart(made):
     truth = read_truth(world.truth)
     clips = [clip.name for clip in read_catalogue(world.manifest).clips]
     assert sorted(truth.frames) == sorted(clips)
-    assert all(truth.labelled(clip) == [0, 1, 2, 3, 4] for clip in clips)
+    assert all(truth.labeled(clip) == [0, 1, 2, 3, 4] for clip in clips)
     boxes = [box for clip in clips for frame in range(5) for box in truth.boxes(clip, frame)]
     assert len(boxes) > 0.6 * 5 * len(clips)
     assert np.all(np.array(boxes) >= 0)

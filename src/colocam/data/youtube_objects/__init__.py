@@ -36,7 +36,7 @@ PUBLISHED: dict[str, dict[str, int]] = {
     "1.0": dict(zip((*_COUNTED, "test videos"), (2768, 78, 325, 347, 50, 346, 396, 27), strict=True)),
     "2.2": dict(zip((*_COUNTED, "test videos"), (1289, 76, 1177, 1177, 30, 1781, 2667, 49), strict=True)),
 }
-"""Sizes of the splits in the literature; val and test are counted in labelled frames and their boxes."""
+"""Sizes of the splits in the literature; val and test are counted in labeled frames and their boxes."""
 
 
 def read_archive(
@@ -56,7 +56,7 @@ def read_archive(
         seed: of the sampled validation videos, where there are no lists.
 
     Raises:
-        ColocamError: the layout is not recognised, or a file of it is missing or broken.
+        ColocamError: the layout is not recognized, or a file of it is missing or broken.
     """
     if version not in PUBLISHED:
         raise ArgumentError("version", f"must be one of {', '.join(PUBLISHED)}, got {version}")
@@ -108,7 +108,7 @@ def _clips(
     for shot in shots:
         kept = shot.frames
         if shot.split != "train":
-            boxes, kept_sizes = _labelled(shot, first_pixel, notes)
+            boxes, kept_sizes = _labeled(shot, first_pixel, notes)
             kept = tuple(frame for frame in shot.frames if frame in boxes)
             if not kept:
                 continue
@@ -118,13 +118,13 @@ def _clips(
     return tuple(clips), Truth(frames), sizes
 
 
-def _labelled(shot: Shot, first: int, notes: Notes) -> tuple[dict[Path, list[Box]], dict[Path, tuple[int, int]]]:
+def _labeled(shot: Shot, first: int, notes: Notes) -> tuple[dict[Path, list[Box]], dict[Path, tuple[int, int]]]:
     boxes, sizes = {}, {}
     for frame, corners in shot.labels.items():
         if not len(corners):
             notes.add("labels without a box left out", frame)
         elif (size := image_size(frame)) is None:
-            notes.add("labelled frames left out, which are no readable image", frame)
+            notes.add("labeled frames left out, which are no readable image", frame)
         elif usable := correct_boxes(corners, size, frame, notes, first=first, drawn_on=shot.drawn_on.get(frame)):
             boxes[frame], sizes[frame] = usable, size
     return boxes, sizes
@@ -185,12 +185,12 @@ def sample_validation(shots: Sequence[Shot], count: int, seed: int, notes: Notes
     Each class is sampled by itself, so that its videos do not depend on the other classes. At least one video of a
     class stays in train.
     """
-    labelled: dict[str, dict[str, bool]] = defaultdict(dict)
+    labeled: dict[str, dict[str, bool]] = defaultdict(dict)
     for shot in shots:
         if shot.split == "train":
-            labelled[shot.tag][shot.video] = labelled[shot.tag].get(shot.video, False) or bool(shot.labels)
+            labeled[shot.tag][shot.video] = labeled[shot.tag].get(shot.video, False) or bool(shot.labels)
     chosen: set[str] = set()
-    for tag, videos in labelled.items():
+    for tag, videos in labeled.items():
         generator = np.random.default_rng([seed, CLASSES.index(tag)])
         names = [sorted(videos)[index] for index in generator.permutation(len(videos)).tolist()]
         names.sort(key=lambda name: not videos[name])  # a stable sort keeps the random order within each half

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.data.catalogue import SPLIT_NAMES
-from colocam.data.youtube_objects.mat_file import Corners, corners_of, labelled_frames, read_variable
+from colocam.data.youtube_objects.mat_file import Corners, corners_of, labeled_frames, read_variable
 from colocam.errors import ColocamError
 from colocam.types import SPLITS, Split
 from colocam.video.images import images_of, natural_key
@@ -52,7 +52,7 @@ class Shot:
         video: name of the video, the shot's without its last part.
         split: of the archive; validation videos still belong to train, where no list names them.
         frames: the image files in order.
-        labels: boxes of the labelled ones, in the archive's coordinates.
+        labels: boxes of the labeled ones, in the archive's coordinates.
         drawn_on: width and height of the frames that the boxes refer to, where a list states them.
     """
 
@@ -202,7 +202,7 @@ def _in_order(ranges: npt.NDArray[np.int64]) -> bool:
 def _labels(root: Path, tag: str, variable: str, images: dict[int, Path], notes: Notes) -> dict[int, Corners]:
     path = _folder(root, "GroundTruth") / tag / f"{variable}_{tag}.mat"
     labels: dict[int, Corners] = {}
-    for number, corners in labelled_frames(read_variable(path, variable), f"{path}, variable {variable}"):
+    for number, corners in labeled_frames(read_variable(path, variable), f"{path}, variable {variable}"):
         if number not in images:
             notes.add("labels left out, whose frame is missing", f"{tag}/{number:08d}")
         else:
@@ -256,7 +256,7 @@ def _read_split(root: Path, folder: Path, split: Split, notes: Notes) -> Iterato
         listed = {tags[path] for path in (shot, *(f"{shot}/{p.name}" for p in images)) if path in tags}
         if listed != {name["tag"]}:
             found = f"as {', '.join(sorted(listed))}" if listed else "nowhere"
-            raise ColocamError(f"{labels}: {shot} is labelled {found}, not as {name['tag']}")
+            raise ColocamError(f"{labels}: {shot} is labeled {found}, not as {name['tag']}")
         video = f"{name['tag']}/{name['video']}"
         boxes = {path: np.array(corners[path]) for path in images if path in corners}
         yield Shot(f"{video}/{name['shot']}", name["tag"], video, split, images, boxes, sizes)

@@ -152,7 +152,7 @@ def corners_of(value: Any, where: str) -> Corners:  # noqa: ANN401
     return value.reshape(-1, 4).astype(np.float64)
 
 
-def labelled_frames(value: Any, where: str) -> Iterator[tuple[int, Corners]]:  # noqa: ANN401
+def labeled_frames(value: Any, where: str) -> Iterator[tuple[int, Corners]]:  # noqa: ANN401
     """Yield frame number and boxes of each entry of a ground-truth variable.
 
     It is a struct array with the fields ``im``, a name that ends in the frame's number (``car00001139``), and

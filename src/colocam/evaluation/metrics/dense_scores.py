@@ -13,7 +13,7 @@ from colocam.evaluation.metrics.hits import RIGHT
 from colocam.types import Box, Float64Array
 
 SHIFT = 0.5
-"""IoU of the boxes of neighbouring frames below which the box counts as shifted."""
+"""IoU of the boxes of neighboring frames below which the box counts as shifted."""
 
 
 class ShotMeasurements(NamedTuple):
@@ -21,7 +21,7 @@ class ShotMeasurements(NamedTuple):
 
     Attributes:
         overlaps: (n,) IoU with the best true box, for each frame with a true box; 0 without a predicted box.
-        changes: (p,) 1 − IoU of the boxes of two neighbouring frames.
+        changes: (p,) 1 − IoU of the boxes of two neighboring frames.
         class_right: (n,) whether the class is right, for each frame with a true box; (0,) if the tag was given.
         switches: whether the class of a frame differs from that of the frame before.
         frames: for each shot the number of frames that were processed.
@@ -44,7 +44,7 @@ class DenseScores:
         corloc: percent of the frames with a true box whose predicted box has an IoU of at least 0.5.
         mean_iou: mean IoU over the same frames, 0–1.
         frames_per_second: from the file to the boxes.
-        jitter: mean of 1 − IoU of the boxes of neighbouring frames; None without such a pair.
+        jitter: mean of 1 − IoU of the boxes of neighboring frames; None without such a pair.
         class_right: percent of the frames with a true box whose class is right; None if the tag was given.
         switches: changes of the class from frame to frame; None if the tag was given.
     """
@@ -62,7 +62,7 @@ def best_iou(found: Box | None, true: Sequence[Box]) -> float:
     return float(iou(np.array(found), np.array(true), inclusive=True).max()) if found and true else 0.0
 
 
-def neighbour_changes(boxes: Mapping[int, Sequence[Box]]) -> Float64Array:
+def neighbor_changes(boxes: Mapping[int, Sequence[Box]]) -> Float64Array:
     """1 − IoU of the boxes of the frames i and i + 1, for each such pair of frames that both have boxes.
 
     Where there are several boxes, it is the mean over the boxes of the later frame, each with its best IoU.
@@ -112,10 +112,10 @@ class Steadiness(NamedTuple):
     """How boxes change from frame to frame, over all videos.
 
     Attributes:
-        change: mean change between neighbours: √(Δx² + Δy²) / s + |Δ log s|, s = √(width · height).
+        change: mean change between neighbors: √(Δx² + Δy²) / s + |Δ log s|, s = √(width · height).
         jitter: the same mean of second differences, which are 0 for steady motion and steady growth.
-        shifts: number of neighbouring pairs with an IoU below :data:`SHIFT`.
-        pairs: number of neighbouring frames that both have a box, without a cut between them.
+        shifts: number of neighboring pairs with an IoU below :data:`SHIFT`.
+        pairs: number of neighboring frames that both have a box, without a cut between them.
     """
 
     change: float
@@ -143,10 +143,10 @@ def steadiness(
         seen = np.isfinite(wide.sum(1))
         pair = np.logical_and(seen[1:] & seen[:-1], ~new_shot[1:])
         triple = np.logical_and(pair[1:], pair[:-1])
-        centre, log_size = _centre_and_size(wide)
+        center, log_size = _center_and_size(wide)
         by = np.exp(-log_size)
-        first.append((_length(np.diff(centre, axis=0)) * by[1:] + np.abs(np.diff(log_size)))[pair])
-        second.append((_length(np.diff(centre, 2, axis=0)) * by[1:-1] + np.abs(np.diff(log_size, 2)))[triple])
+        first.append((_length(np.diff(center, axis=0)) * by[1:] + np.abs(np.diff(log_size)))[pair])
+        second.append((_length(np.diff(center, 2, axis=0)) * by[1:-1] + np.abs(np.diff(log_size, 2)))[triple])
         overlaps.append(iou(wide[1:], wide[:-1])[pair])
     moves, bends, kept = (np.concatenate(parts) for parts in (first, second, overlaps))
     return Steadiness(
@@ -157,8 +157,8 @@ def steadiness(
     )
 
 
-def _centre_and_size(boxes: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """(T, 2) centres and (T,) log of √(width · height); a box without area counts as one pixel."""
+def _center_and_size(boxes: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """(T, 2) centers and (T,) log of √(width · height); a box without area counts as one pixel."""
     sides = np.maximum(boxes[:, 2:] - boxes[:, :2], 1)
     return (boxes[:, :2] + boxes[:, 2:]) / 2, np.log(sides).mean(1)
 

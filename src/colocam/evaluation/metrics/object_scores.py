@@ -156,7 +156,7 @@ class PresenceScores:
     """How well presence separates the frames with the object from those without it.
 
     Attributes:
-        frames: number of labelled frames.
+        frames: number of labeled frames.
         empty_frames: number of those without the object.
         roc_auc: probability that a frame with the object has a higher presence than an empty one, 0–1.
         empty_ap: average precision of finding the empty frames, 0–1.
@@ -180,7 +180,7 @@ class TrackScores:
 
     Attributes:
         objects: number of true objects.
-        tracks: number of tracks in the labelled frames.
+        tracks: number of tracks in the labeled frames.
         idf1: 2 · IDTP / (true boxes + predicted boxes).
         recall: IDTP / true boxes.
         precision: IDTP / predicted boxes; None without predicted boxes.
@@ -198,7 +198,7 @@ class ObjectScores:
     """What a run finds beyond one box a frame; None where the truth does not have what a score needs.
 
     Attributes:
-        every_frame: all boxes of all labelled frames, from ``instances``.
+        every_frame: all boxes of all labeled frames, from ``instances``.
         several: the same of the frames with several true boxes.
         presence: of one box a frame.
         tracks: of ``instances``, in shots whose objects have names.
@@ -330,7 +330,7 @@ def track_scores(shots: Sequence[tuple[Named, Named]]) -> TrackScores | None:
     assigned track.
 
     Args:
-        shots: the true objects of each shot and the predicted tracks, in the labelled frames alone.
+        shots: the true objects of each shot and the predicted tracks, in the labeled frames alone.
     """
     matched = boxes = given = objects = tracks = 0
     for true, found in shots:

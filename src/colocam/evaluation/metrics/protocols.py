@@ -36,7 +36,7 @@ PUBLISHED_PROTOCOL = "oracle-per-class"
 
 Hits = npt.NDArray[np.bool_]
 GRID: npt.NDArray[np.float64] = np.geomspace(0.08, 0.5, 13)
-"""Thresholds tried for a chooser: few, since each takes a pass over all contours, and neighbours differ little."""
+"""Thresholds tried for a chooser: few, since each takes a pass over all contours, and neighbors differ little."""
 Interval = tuple[float, float]
 """Lower and upper bound of a 95 % confidence interval."""
 Values = npt.NDArray[np.floating] | npt.NDArray[np.bool_]

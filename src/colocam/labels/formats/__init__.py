@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats import coco, cvat, fiftyone, flat, label_studio, mot, voc, yolo
-from colocam.labels.labelled_videos import ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options, read_videos
+from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options, read_videos
 from colocam.labels.table_files import tables_of
 from colocam.utils.extensions import unknown
 from colocam.utils.files import atomic_folder
@@ -48,7 +48,7 @@ class Format(NamedTuple):
     title: str
     write: Callable[[LabelSet, Path, Options], None] | None = None
     images: bool = False
-    read: Callable[[Path, Sequence[LabelledVideo], LeftOut], list[ImportedVideo]] | None = None
+    read: Callable[[Path, Sequence[LabeledVideo], LeftOut], list[ImportedVideo]] | None = None
     precision: float = 1e-3
     key_frames: bool = False
 
@@ -68,8 +68,8 @@ FORMATS: dict[str, Format] = {
     "label-studio": Format("Label Studio tasks, JSON", label_studio.write, read=label_studio.read, key_frames=True),
     "label-studio-masks": Format("Label Studio image tasks with masks", label_studio.write_masks, images=True),
     "fiftyone": Format("FiftyOne video labels: boxes, masks and tracks of frames", fiftyone.write),
-    "csv": Format("localisation tables as CSV", partial(flat.write, ending="csv"), read=flat.read),
-    "parquet": Format("localisation tables as parquet", partial(flat.write, ending="parquet"), read=flat.read),
+    "csv": Format("localization tables as CSV", partial(flat.write, ending="csv"), read=flat.read),
+    "parquet": Format("localization tables as parquet", partial(flat.write, ending="parquet"), read=flat.read),
     "masks": Format("PNG images of class numbers", voc.write_masks, images=True),
 }
 """Label formats by the name that ``colocam export --to`` and ``colocam import --from`` take."""
@@ -96,12 +96,12 @@ def export(
     """Write the boxes of ``tables`` into a folder; the folder appears only when it is complete.
 
     Args:
-        tables: localisation tables, CSV or parquet, one per video, or folders of them; or one folder of ``colocam
+        tables: localization tables, CSV or parquet, one per video, or folders of them; or one folder of ``colocam
             label``.
         to: one of :data:`colocam.labels.FORMATS`.
         out: the folder; an earlier export is replaced if no file of it was changed, other files are never replaced.
         videos: the video of each table, in order; by default what ``<table>.video.json`` describes. For a folder of
-            labels, the folder that the names of its films are relative to; only ``options.images`` needs it.
+            labels, the folder that the names of its videos are relative to; only ``options.images`` needs it.
         options: images, tolerance of key frames, prefix of URLs.
     """
     out, options = Path(out), options or Options()
@@ -121,7 +121,7 @@ def export(
     return out
 
 
-def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabelledVideo]:
+def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabeledVideo]:
     if not any(table.is_dir() for table in tables):
         return read_videos(tables, videos)
     from colocam.labels.label_folder import is_labels, read_labels  # noqa: PLC0415 - pyarrow is an extra

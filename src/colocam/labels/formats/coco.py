@@ -13,7 +13,7 @@ from typing import Any
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
-    LabelledImage,
+    LabeledImage,
     box_of,
     files_of,
     listed_objects,
@@ -23,7 +23,7 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import write_images
-from colocam.labels.labelled_videos import UNUSABLE, ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options
+from colocam.labels.labeled_videos import UNUSABLE, ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import stream_json
 
@@ -49,11 +49,11 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))
 
 
-def _size(video: LabelledVideo) -> dict[str, int]:
+def _size(video: LabeledVideo) -> dict[str, int]:
     return {"width": video.source.width, "height": video.source.height}
 
 
-def _video(video: LabelledVideo) -> dict[str, Any]:
+def _video(video: LabeledVideo) -> dict[str, Any]:
     rate = {"fps": float(video.source.fps), "frames": video.source.frames}
     return {"name": video.name, "file_name": video.source.file, **_size(video), **rate}
 
@@ -87,7 +87,7 @@ def _annotations(labels: LabelSet) -> Iterator[dict[str, Any]]:
         tracks_before += len(video.tracks)
 
 
-def _object(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
+def _object(video: LabeledVideo, row: int, track: int) -> dict[str, Any]:
     """Box, mask, the score that evaluations read, and attributes that annotation tools keep, such as the track."""
     x1, y1, x2, y2 = video.rows.box[row].tolist()
     counts, refined, size = video.rows.mask[row], video.rows.refined[row], [video.source.height, video.source.width]
@@ -102,14 +102,14 @@ def _object(video: LabelledVideo, row: int, track: int) -> dict[str, Any]:
     }
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read a COCO file, or all JSON files of a folder."""
-    images: list[LabelledImage] = []
+    images: list[LabeledImage] = []
     for file in files_of(path, ".json"):
         content = parse_label_json(file, _needed)
         if not isinstance(content, dict) or "images" not in content:
             raise ColocamError(f"{file}: not COCO (it has no 'images'): is it of another format?")
-        images += _labelled_images(file, content, left_out)
+        images += _labeled_images(file, content, left_out)
     return videos_of_images(images, known, left_out)
 
 
@@ -118,7 +118,7 @@ def _needed(one: dict[str, Any]) -> dict[str, Any]:
     return {name: one[name] for name in READ if name in one} if "image_id" in one else one
 
 
-def _labelled_images(file: Path, content: dict[str, Any], left_out: LeftOut) -> list[LabelledImage]:
+def _labeled_images(file: Path, content: dict[str, Any], left_out: LeftOut) -> list[LabeledImage]:
     categories, videos, annotations, images = (
         listed_objects(file, content.get(name), name) for name in ("categories", "videos", "annotations", "images")
     )
@@ -140,7 +140,7 @@ def _labelled_images(file: Path, content: dict[str, Any], left_out: LeftOut) -> 
     for one in images:
         frame = one.get("frame_index", one.get("frame_id"))
         found.append(
-            LabelledImage(
+            LabeledImage(
                 name=str(one.get("file_name", "")),
                 labels=labels.get(str(one.get("id")), []),
                 size=size_of(file, one.get("width"), one.get("height")),

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
-    LabelledImage,
+    LabeledImage,
     corners_of,
     files_of,
     size_of,
@@ -30,11 +30,11 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import sparse_keyframes, xml_of
-from colocam.labels.labelled_videos import (
+from colocam.labels.labeled_videos import (
     UNUSABLE,
     ImportedTrack,
     ImportedVideo,
-    LabelledVideo,
+    LabeledVideo,
     LabelSet,
     LeftOut,
     Options,
@@ -59,7 +59,7 @@ def write(labels: LabelSet, folder: Path, options: Options, *, masks: bool = Fal
             _write(labels, video, folder, "rectangle", (_track(video, one, options.tolerance) for one in video.tracks))
 
 
-def _write(labels: LabelSet, video: LabelledVideo, folder: Path, shape: str, tracks: Iterable[ET.Element]) -> None:
+def _write(labels: LabelSet, video: LabeledVideo, folder: Path, shape: str, tracks: Iterable[ET.Element]) -> None:
     """Write a document whose labels are of this shape; one track at a time is in memory."""
     task = {"name": video.name, "size": video.source.frames, "mode": "interpolation", "overlap": 0, "flipped": False}
     tags = [{"name": tag, "type": shape, "attributes": ""} for tag in labels.classes]
@@ -74,7 +74,7 @@ def _write(labels: LabelSet, video: LabelledVideo, folder: Path, shape: str, tra
         file.write("</annotations>")
 
 
-def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
+def _track(video: LabeledVideo, track: Track, tolerance: float) -> ET.Element:
     element = ET.Element("track", id=str(track.id - 1), label=track.tag, source="auto")
     for rows in track.stretches:
         frames, boxes = video.rows.frame[rows], video.rows.box[rows]
@@ -83,7 +83,7 @@ def _track(video: LabelledVideo, track: Track, tolerance: float) -> ET.Element:
     return element
 
 
-def _mask_track(video: LabelledVideo, index: int, row: int) -> ET.Element:
+def _mask_track(video: LabeledVideo, index: int, row: int) -> ET.Element:
     track = ET.Element("track", id=str(index), label=video.rows.tag[row], source="auto")
     mask = video.mask(row)
     if mask is None or not mask.any():
@@ -98,7 +98,7 @@ def _mask_track(video: LabelledVideo, index: int, row: int) -> ET.Element:
     return track
 
 
-def _boxes(video: LabelledVideo, frames: npt.NDArray[np.int64], boxes: npt.NDArray[np.float64]) -> list[ET.Element]:
+def _boxes(video: LabeledVideo, frames: npt.NDArray[np.int64], boxes: npt.NDArray[np.float64]) -> list[ET.Element]:
     """Key frames of one stretch of a track, and its end."""
     after = int(frames[-1]) + 1
     keys = [(*key, False) for key in zip(frames.tolist(), boxes.tolist(), strict=True)]
@@ -111,12 +111,12 @@ def _boxes(video: LabelledVideo, frames: npt.NDArray[np.int64], boxes: npt.NDArr
     return found
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read ``annotations.xml``, or all XML files of a folder; one track at a time is in memory as XML."""
     videos: list[ImportedVideo] = []
     for file in files_of(path, ".xml"):
         tracks: defaultdict[str, list[ImportedTrack]] = defaultdict(list)
-        images, meta = list[LabelledImage](), ET.Element("meta")
+        images, meta = list[LabeledImage](), ET.Element("meta")
         elements = stream_xml(file)
         if (root := next(elements).tag) != "annotations":
             raise ColocamError(f"{file}: not CVAT's XML (its root is <{root}>): export as 'CVAT for video 1.1'")
@@ -129,7 +129,7 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
                 shapes = [(one.get("label", ""), one) for one in element if one.tag in SHAPES]
                 labels = [(tag, _corners(file, shape, tag, left_out)) for tag, shape in shapes]
                 size = size_of(file, element.get("width"), element.get("height"))
-                images.append(LabelledImage(element.get("name", ""), labels, size))
+                images.append(LabeledImage(element.get("name", ""), labels, size))
         videos += videos_of_images(images, known, left_out)
         if not images or tracks:
             videos += _videos(file, meta, tracks)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ColocamError
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, Options
 from colocam.utils.files import stream_json, write_json
 
 FIELD = "objects"
@@ -37,7 +37,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:  # noqa: AR
     write_json(folder / "manifest.json", manifest)
 
 
-def _object(video: LabelledVideo, row: int) -> dict[str, Any]:
+def _object(video: LabeledVideo, row: int) -> dict[str, Any]:
     x1, y1, x2, y2 = (video.rows.box[row] / (video.size * 2)).tolist()
     score, mask = video.numbers(row, "score"), video.mask(row)
     return {

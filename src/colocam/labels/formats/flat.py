@@ -1,6 +1,6 @@
-"""CSV and parquet: localisation tables, one per video, checked and with every column.
+"""CSV and parquet: localization tables, one per video, checked and with every column.
 
-What is read may be a localisation table or corrections that were edited, or any table with these columns: ``frame`` or
+What is read may be a localization table or corrections that were edited, or any table with these columns: ``frame`` or
 ``pts``, the class, and x1, y1, x2, y2; a row without corners says that the frame shows no object. The column ``video``
 (or ``clip``) names the video; without it the name of the file does, or there is a single table. Rows by ``pts`` need a
 table.
@@ -14,10 +14,10 @@ import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import corners_of, files_of
-from colocam.labels.labelled_videos import (
+from colocam.labels.labeled_videos import (
     FrameLabel,
     ImportedVideo,
-    LabelledVideo,
+    LabeledVideo,
     LabelSet,
     LeftOut,
     Options,
@@ -36,7 +36,7 @@ def write(labels: LabelSet, folder: Path, options: Options, *, ending: str) -> N
         write_table(folder / f"{video.name}.{ending}", video.rows, source, video=video.name)
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read a table, or all tables of a folder."""
     videos: list[ImportedVideo] = []
     for file in files_of(path, ".csv", ".parquet"):
@@ -66,11 +66,11 @@ def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:
     if (unnamed := there & np.array([not tag for tag in tags])).any():
         cells.fail(int(unnamed.argmax()), "has a box, but no class")
     rows = zip(tags, boxes.tolist(), there.tolist(), strict=True)
-    return [(tag, corners_of(file, box)) if labelled else None for tag, box, labelled in rows]
+    return [(tag, corners_of(file, box)) if labeled else None for tag, box, labeled in rows]
 
 
 def _known_frames(
-    frames: Integers, pts: Float64Array, video: LabelledVideo | None, name: str, left_out: LeftOut
+    frames: Integers, pts: Float64Array, video: LabeledVideo | None, name: str, left_out: LeftOut
 ) -> Integers:
     """(n,) frame of each row; for one without an index (−1) the listed frame that is nearest in time, −1 if none is.
 

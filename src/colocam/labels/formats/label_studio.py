@@ -1,4 +1,4 @@
-"""Label Studio: one task per video with its boxes as predictions, and the labelling configuration that shows them.
+"""Label Studio: one task per video with its boxes as predictions, and the labeling configuration that shows them.
 
 A region is a sequence of key frames, in percent of the frame's size; frames count from 1. ``enabled: false`` at a key
 frame means that the object is seen in this frame but not after it, up to the next key frame. The player counts frames
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats.reading import (
-    LabelledImage,
+    LabeledImage,
     box_of,
     files_of,
     finite_number,
@@ -33,12 +33,12 @@ from colocam.labels.formats.reading import (
     videos_of_images,
     whole_number,
 )
-from colocam.labels.formats.writing import colour, sparse_keyframes, write_images
-from colocam.labels.labelled_videos import (
+from colocam.labels.formats.writing import color, sparse_keyframes, write_images
+from colocam.labels.labeled_videos import (
     UNUSABLE,
     ImportedTrack,
     ImportedVideo,
-    LabelledVideo,
+    LabeledVideo,
     LabelSet,
     LeftOut,
     Options,
@@ -71,9 +71,9 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
 def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:
     """Write ``tasks.json``, ``config.xml`` and, with images, ``images/``; a box without a mask stays a rectangle."""
     labels.require_masks()
-    films = [video.name for video in labels.videos if not video.source.pictures]
-    if films and not options.images:
-        raise ArgumentError("images", f"must be written: Label Studio has no masks in videos, and {films[0]} is one")
+    videos = [video.name for video in labels.videos if not video.source.pictures]
+    if videos and not options.images:
+        raise ArgumentError("images", f"must be written: Label Studio has no masks in videos, and {videos[0]} is one")
     controls = {"BrushLabels": {"name": "mask", "toName": "image"}} | _IMAGE_BOXES | _IMAGE
     _write(labels, folder, controls, _image_tasks(labels, options, masks=True))
     write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))
@@ -86,12 +86,12 @@ _IMAGE = {"Image": {"name": "image", "value": "$image"}}
 def _write(
     labels: LabelSet, folder: Path, controls: dict[str, dict[str, str]], tasks: Iterator[dict[str, Any]]
 ) -> None:
-    """Write the tasks and the labelling configuration with these controls, which list the classes with colours."""
+    """Write the tasks and the labeling configuration with these controls, which list the classes with colors."""
     view = ET.Element("View")
     for kind, attributes in controls.items():
         control = ET.SubElement(view, kind, attributes)
         for index, tag in enumerate(labels.classes if kind.endswith("Labels") else (), start=1):
-            ET.SubElement(control, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*colour(index)))
+            ET.SubElement(control, "Label", value=tag, background="#{:02x}{:02x}{:02x}".format(*color(index)))
     ET.indent(view)
     write_text(folder / "config.xml", ET.tostring(view, encoding="unicode") + "\n")
     stream_json(folder / "tasks.json", tasks)
@@ -108,7 +108,7 @@ def _image_tasks(labels: LabelSet, options: Options, *, masks: bool) -> Iterator
             yield {"data": {"image": url}, "predictions": [{"model_version": "colocam", "result": regions}]}
 
 
-def _image_region(video: LabelledVideo, row: int, mask: npt.NDArray[np.bool_] | None) -> dict[str, Any]:
+def _image_region(video: LabeledVideo, row: int, mask: npt.NDArray[np.bool_] | None) -> dict[str, Any]:
     """A mask, or the box of a row where there is none, as a region of its image."""
     tags = [video.rows.tag[row]]
     if mask is None:
@@ -122,20 +122,20 @@ def _image_region(video: LabelledVideo, row: int, mask: npt.NDArray[np.bool_] | 
     return {**region, "origin": "prediction", **video.numbers(row, "score"), **size, "value": value}
 
 
-def _task(video: LabelledVideo, options: Options) -> dict[str, Any]:
+def _task(video: LabeledVideo, options: Options) -> dict[str, Any]:
     data = {"video": options.url + quote(video.source.file), "fps": float(video.source.fps), "name": video.name}
     predictions = iter([{"model_version": "colocam", "result": regions_of(video, options.tolerance)}])
     return {"data": data, "predictions": predictions}
 
 
-def regions_of(video: LabelledVideo, tolerance: float) -> Iterator[dict[str, Any]]:
+def regions_of(video: LabeledVideo, tolerance: float) -> Iterator[dict[str, Any]]:
     """A region for each track, whose boxes between key frames may be off by ``tolerance`` pixels."""
     times = video.shown_at(float(video.source.fps))
     return (_region(video, track, tolerance, times) for track in video.tracks)
 
 
-def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """A track; ``times`` are those of :meth:`LabelledVideo.shown_at`."""
+def _region(video: LabeledVideo, track: Track, tolerance: float, times: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """A track; ``times`` are those of :meth:`LabeledVideo.shown_at`."""
     sequence: dict[int, dict[str, Any]] = {}
     fps = float(video.source.fps)
     for rows in track.stretches:
@@ -159,7 +159,7 @@ def _region(video: LabelledVideo, track: Track, tolerance: float, times: npt.NDA
     return {**region, "origin": "prediction", **score, "value": value}
 
 
-def _percent(video: LabelledVideo, box: npt.NDArray[np.float64]) -> dict[str, float]:
+def _percent(video: LabeledVideo, box: npt.NDArray[np.float64]) -> dict[str, float]:
     x1, y1, x2, y2 = (box / (video.size * 2) * 100).tolist()
     return {"x": x1, "y": y1, "width": x2 - x1, "height": y2 - y1}
 
@@ -185,10 +185,10 @@ def _bits(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     return (numbers[:, None] >> np.arange(count - 1, -1, -1)) & 1
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read a JSON export, or all JSON files of a folder."""
     videos: list[ImportedVideo] = []
-    images: list[LabelledImage] = []
+    images: list[LabeledImage] = []
     for file in files_of(path, ".json"):
         content = parse_label_json(file)
         for task in listed_objects(file, content if isinstance(content, list) else [content], "the export"):
@@ -295,7 +295,7 @@ def _shares(file: Path, value: dict[str, Any], tag: str, left_out: LeftOut) -> B
     return Box(*(corner / 100 for corner in percent))
 
 
-def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOut) -> LabelledImage:
+def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOut) -> LabeledImage:
     labels = []
     size: tuple[int, int] | None = None
     for region in regions:
@@ -308,4 +308,4 @@ def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOu
         labels.append((tag, _shares(file, value, tag, left_out)))
         size = size_of(file, region.get("original_width"), region.get("original_height")) or size
     name = str(PurePosixPath(place_of(url).parent.name) / names_of(url)[-1]) if names_of(url) else url
-    return LabelledImage(name, labels, size)
+    return LabeledImage(name, labels, size)

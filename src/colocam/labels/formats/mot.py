@@ -10,11 +10,11 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import box_of, files_of, finite_number, read_label_text, size_of, whole_number
 from colocam.labels.formats.writing import write_images
-from colocam.labels.labelled_videos import (
+from colocam.labels.labeled_videos import (
     UNUSABLE,
     FrameLabel,
     ImportedVideo,
-    LabelledVideo,
+    LabeledVideo,
     LabelSet,
     LeftOut,
     Options,
@@ -41,7 +41,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     write_images(labels, options, lambda video, frame: folder / video.name / "img1" / f"{frame + 1:06d}.jpg")
 
 
-def _lines(labels: LabelSet, video: LabelledVideo) -> tuple[str, str]:
+def _lines(labels: LabelSet, video: LabeledVideo) -> tuple[str, str]:
     """Lines of ``gt.txt`` and of ``det.txt``.
 
     They are frame, track, left, top, width, height, 1 (counts), class, 1 (visible); and frame, −1, left, top, width,
@@ -57,7 +57,7 @@ def _lines(labels: LabelSet, video: LabelledVideo) -> tuple[str, str]:
     return "".join(truth), "".join(detections)
 
 
-def _information(video: LabelledVideo) -> str:
+def _information(video: LabeledVideo) -> str:
     source = video.source
     return (
         f"[Sequence]\nname={video.name}\nimDir=img1\nframeRate={float(source.fps):.6g}\nseqLength={source.frames}\n"
@@ -65,7 +65,7 @@ def _information(video: LabelledVideo) -> str:
     )
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read ``gt.txt``, or those of all videos of a folder."""
     files = [file for file in files_of(path, ".txt") if file.name.lower() not in NOT_TRUTH]
     if path.is_dir():
@@ -75,7 +75,7 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
     return [_video(path, file, known, left_out) for file in files]
 
 
-def _video(path: Path, file: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> ImportedVideo:
+def _video(path: Path, file: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> ImportedVideo:
     folder = file.parent.parent if file.parent.name == "gt" else file.parent
     facts, tags = _facts(folder / "seqinfo.ini"), _tags(file.parent, known)
     first = 1 if facts else 0
@@ -116,7 +116,7 @@ def _facts(path: Path) -> dict[str, str]:
         raise ColocamError(f"{path}: not the description of a MOT sequence: restore it, or delete it") from error
 
 
-def _tags(folder: Path, known: Sequence[LabelledVideo]) -> list[str]:
+def _tags(folder: Path, known: Sequence[LabeledVideo]) -> list[str]:
     """Classes in the order of their numbers; without ``labels.txt`` the only class of the tables."""
     path = folder / "labels.txt"
     if path.is_file():

@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile, is_zipfile
 import numpy as np
 
 from colocam.errors import ColocamError, first_line
-from colocam.labels.labelled_videos import FrameLabel, ImportedVideo, LabelledVideo, LeftOut, tracks_of_frames
+from colocam.labels.labeled_videos import FrameLabel, ImportedVideo, LabeledVideo, LeftOut, tracks_of_frames
 from colocam.types import Box
 from colocam.utils.files import parse_json, stored
 from colocam.video.images import natural_key
@@ -197,7 +197,7 @@ def listed_objects(path: Path, value: object, name: str) -> list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledImage:
+class LabeledImage:
     """The labels of one image file.
 
     Attributes:
@@ -216,7 +216,7 @@ class LabelledImage:
 
 
 def videos_of_images(
-    images: Sequence[LabelledImage], known: Sequence[LabelledVideo], left_out: LeftOut, *, relative: bool = False
+    images: Sequence[LabeledImage], known: Sequence[LabeledVideo], left_out: LeftOut, *, relative: bool = False
 ) -> list[ImportedVideo]:
     """Group images by the video whose frames they are.
 
@@ -224,13 +224,13 @@ def videos_of_images(
     name is that of a video and the index of a frame, as ``new_000012``.
 
     Args:
-        images: the labelled images.
-        known: videos with localisation tables.
+        images: the labeled images.
+        known: videos with localization tables.
         left_out: gets what belongs to no video.
         relative: boxes are shares of the image's size.
     """
     places = _places(known)
-    groups: dict[tuple[str, tuple[int, int] | None], dict[int, LabelledImage]] = {}
+    groups: dict[tuple[str, tuple[int, int] | None], dict[int, LabeledImage]] = {}
     for image in images:
         folder, stem = _stem(image.name)
         place = (image.video, image.frame) if image.video is not None else None
@@ -255,7 +255,7 @@ def videos_of_images(
     ]
 
 
-def _places(known: Sequence[LabelledVideo]) -> dict[str, tuple[str, int]]:
+def _places(known: Sequence[LabeledVideo]) -> dict[str, tuple[str, int]]:
     """Video and frame of each image of known folders, by its name, also with the folder or the table before it."""
     places: dict[str, tuple[str, int]] = {}
     twice: set[str] = set()

@@ -20,7 +20,7 @@ from PIL import Image
 
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
-    LabelledImage,
+    LabeledImage,
     corners_of,
     files_of,
     parse_xml,
@@ -28,8 +28,8 @@ from colocam.labels.formats.reading import (
     size_of,
     videos_of_images,
 )
-from colocam.labels.formats.writing import colour, write_images, xml_of
-from colocam.labels.labelled_videos import ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options
+from colocam.labels.formats.writing import color, write_images, xml_of
+from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
 
@@ -53,7 +53,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     write_images(labels, options, lambda video, frame: folder / "JPEGImages" / video.image_name(frame))
 
 
-def _annotation(video: LabelledVideo, frame: int, rows: list[int]) -> ET.Element:
+def _annotation(video: LabeledVideo, frame: int, rows: list[int]) -> ET.Element:
     state = {"pose": "Unspecified", "truncated": 0, "difficult": 0, "occluded": 0}
     content: dict[str, Any] = {
         "folder": "JPEGImages",
@@ -66,7 +66,7 @@ def _annotation(video: LabelledVideo, frame: int, rows: list[int]) -> ET.Element
     return xml_of("annotation", content)
 
 
-def _whole_pixels(video: LabelledVideo, row: int) -> dict[str, int]:
+def _whole_pixels(video: LabeledVideo, row: int) -> dict[str, int]:
     """First and last pixel of a box on both axes, from 1."""
     x1, y1, x2, y2 = video.rows.box[row].tolist()
     (left, right), (top, bottom) = _span(x1, x2), _span(y1, y2)
@@ -81,11 +81,11 @@ def _span(first: float, last: float) -> tuple[int, int]:
 
 
 def _labelmap(labels: LabelSet) -> str:
-    """Classes and their colours; without this file importers accept only the twenty classes of VOC."""
+    """Classes and their colors; without this file importers accept only the twenty classes of VOC."""
     if wrong := [tag for tag in labels.classes if ":" in tag]:
         raise ColocamError(f"VOC's labelmap.txt cannot hold the class {wrong[0]!r}: remove the colon in the table")
     lines = ["# label:color_rgb:parts:actions", "background:0,0,0::"]
-    lines += [f"{tag}:{','.join(map(str, colour(i)))}::" for i, tag in enumerate(labels.classes, start=1)]
+    lines += [f"{tag}:{','.join(map(str, color(i)))}::" for i, tag in enumerate(labels.classes, start=1)]
     return "\n".join(lines) + "\n"
 
 
@@ -94,7 +94,7 @@ def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:
     labels.require_masks()
     if len(labels.classes) > 255:
         raise ColocamError(f"a mask image holds at most 255 classes, got {len(labels.classes)}: export fewer tables")
-    palette = [channel for index in range(256) for channel in colour(index)]
+    palette = [channel for index in range(256) for channel in color(index)]
     (folder / "masks").mkdir()
     for video in labels.videos:
         for frame, rows in video.objects_of.items():
@@ -109,7 +109,7 @@ def write_masks(labels: LabelSet, folder: Path, options: Options) -> None:
     write_images(labels, options, lambda video, frame: folder / "images" / video.image_name(frame))
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read an XML file, or all XML files of a folder and its folders."""
     images, whole = [], True
     for file in files_of(path, ".xml"):
@@ -120,7 +120,7 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
         whole &= not any("." in text or text == "0" for text in texts)
         labels = [_label(file, one) for one in root.iterfind("object")]
         size = size_of(file, root.findtext("size/width"), root.findtext("size/height"))
-        images.append(LabelledImage(root.findtext("filename") or file.name, labels, size))
+        images.append(LabeledImage(root.findtext("filename") or file.name, labels, size))
     if whole:  # pixels that count from 1 and belong to the box
         for at, image in enumerate(images):
             edges = [(tag, Box(box.x1 - 1, box.y1 - 1, box.x2, box.y2)) for tag, box in image.labels]

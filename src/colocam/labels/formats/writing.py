@@ -1,4 +1,4 @@
-"""What several formats are written with: frames as image files, key frames, outlines of masks, XML, colours."""
+"""What several formats are written with: frames as image files, key frames, outlines of masks, XML, colors."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.labels.labelled_videos import LabelledVideo, LabelSet, Options
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, Options
 from colocam.types import Float64Array, VideoFrame
 from colocam.utils.files import stored
 from colocam.utils.progress import progress
@@ -22,7 +22,7 @@ WITHIN = 0.25
 """Where a point lies in its pixel: programs that truncate and programs that round find the same pixel."""
 
 
-def write_images(labels: LabelSet, options: Options, target: Callable[[LabelledVideo, int], Path]) -> None:
+def write_images(labels: LabelSet, options: Options, target: Callable[[LabeledVideo, int], Path]) -> None:
     """Write every listed frame, if the options ask for images.
 
     A video is decoded once; image files are copied unchanged.
@@ -58,7 +58,7 @@ def write_images(labels: LabelSet, options: Options, target: Callable[[LabelledV
             )
 
 
-def _frames(video: LabelledVideo) -> Iterator[VideoFrame]:
+def _frames(video: LabeledVideo) -> Iterator[VideoFrame]:
     """At least the listed frames; images by their names, since the folder may have changed."""
     if not video.source.pictures:
         yield from decode(video.source.path)
@@ -71,7 +71,7 @@ def _frames(video: LabelledVideo) -> Iterator[VideoFrame]:
         yield VideoFrame(frame, 0.0, image)
 
 
-def _write(video: LabelledVideo, frame: VideoFrame, target: Path) -> None:
+def _write(video: LabeledVideo, frame: VideoFrame, target: Path) -> None:
     """Copy the original file if it has the right format and needs no rotation, else encode the frame."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if video.source.pictures:
@@ -146,8 +146,8 @@ def xml_of(tag: str, content: object, parent: ET.Element | None = None) -> ET.El
     return element
 
 
-def colour(index: int) -> tuple[int, int, int]:
-    """Colour of a class in VOC's palette: the bits of its index spread over the high bits of red, green and blue."""
+def color(index: int) -> tuple[int, int, int]:
+    """Color of a class in VOC's palette: the bits of its index spread over the high bits of red, green and blue."""
     channels = [0, 0, 0]
     for bit in range(8):
         for channel in range(3):

@@ -16,7 +16,7 @@ import yaml
 from colocam.config.loading import parse_value
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
-    LabelledImage,
+    LabeledImage,
     corners_of,
     files_of,
     finite_number,
@@ -25,7 +25,7 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import polygon_of, write_images
-from colocam.labels.labelled_videos import ImportedVideo, LabelledVideo, LabelSet, LeftOut, Options
+from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
 
@@ -55,7 +55,7 @@ def write(labels: LabelSet, folder: Path, options: Options, *, outlines: bool = 
                             shares = " ".join(f"{share:.8f}" for share in shape(video, row))
                             file.write(f"{labels.class_index[video.rows.tag[row]]} {shares}\n")
 
-        def image(video: LabelledVideo, frame: int, images: Path = folder / "images" / split) -> Path:
+        def image(video: LabeledVideo, frame: int, images: Path = folder / "images" / split) -> Path:
             return images / video.image_name(frame)
 
         write_images(LabelSet(videos), options, image)
@@ -64,12 +64,12 @@ def write(labels: LabelSet, folder: Path, options: Options, *, outlines: bool = 
     write_text(folder / "data.yaml", yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
 
 
-def _box(video: LabelledVideo, row: int) -> list[float]:
+def _box(video: LabeledVideo, row: int) -> list[float]:
     x1, y1, x2, y2 = (video.rows.box[row] / (video.size * 2)).tolist()
     return [(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1]
 
 
-def _outline(video: LabelledVideo, row: int) -> list[float]:
+def _outline(video: LabeledVideo, row: int) -> list[float]:
     mask = video.mask(row)
     x1, y1, x2, y2 = video.rows.box[row].tolist()
     points = np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2]]) if mask is None else polygon_of(mask)
@@ -77,7 +77,7 @@ def _outline(video: LabelledVideo, row: int) -> list[float]:
     return shares
 
 
-def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[ImportedVideo]:
+def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
     """Read the label files of a folder and its folders."""
     if not path.is_dir():
         raise ColocamError(f"{path}: YOLO labels are a folder with data.yaml or classes.txt: give the folder")
@@ -86,7 +86,7 @@ def read(path: Path, known: Sequence[LabelledVideo], left_out: LeftOut) -> list[
     for file in files_of(path, ".txt"):
         if file.name.lower() not in LISTS:
             labels = [_label(file, line.split(), names) for line in read_label_text(file).splitlines() if line.split()]
-            images.append(LabelledImage(file.name, labels))
+            images.append(LabeledImage(file.name, labels))
     return videos_of_images(images, known, left_out, relative=True)
 
 

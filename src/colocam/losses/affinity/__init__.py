@@ -23,6 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["bilateral_product", "color_product", "dense_bilateral_product", "dense_color_product"]
 
-__getattr__, __dir__ = lazy_names(  # these import torch, which the colour mean of an ONNX model's maps does not need
+__getattr__, __dir__ = lazy_names(  # these import torch, which the color mean of an ONNX model's maps does not need
     __name__, dict.fromkeys(__all__, "colocam.losses.affinity.engine")
 )

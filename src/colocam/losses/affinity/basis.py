@@ -1,13 +1,13 @@
 """The two small bases that make products with a dense Gaussian affinity cheap; their sizes follow from a tolerance.
 
-*Colour.* Cut each colour axis into cells of width h. Inside a cell, with f = -½ … ½ the offset from its centre, a
+*Color.* Cut each color axis into cells of width h. Inside a cell, with f = -½ … ½ the offset from its center, a
 Gaussian of width σ > h is nearly a combination of e(f) and f·e(f), where e(f) = 1 - q f²; in three dimensions, of e,
 f_r·e, f_g·e and f_b·e with e = e(f_r) e(f_g) e(f_b). A pixel is then four numbers in one cell. Projected on these
 functions the kernel factorises over the axes, and along each axis few eigenvalues exceed the tolerance:
 W ≈ Φ (U⊗U⊗U) (U⊗U⊗U)ᵀ Φᵀ, symmetric and positive semi-definite by construction.
 
 The cells of b are shifted by a third of a cell and those of g by two thirds. Otherwise, where the three axes agree, as
-in grey images, their errors would add up.
+in gray images, their errors would add up.
 
 *Space.* A Gaussian that is wide compared with the frame has few large eigenvalues along y and x: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
 """
@@ -20,26 +20,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# q divided by (h/σ)²/2: 1 is best if all pixels have one colour, 0 if colours are uniform; 0.85 is good for both.
+# q divided by (h/σ)²/2: 1 is best if all pixels have one color, 0 if colors are uniform; 0.85 is good for both.
 _CURVATURE = 0.85
-# Relative L2 error divided by (h/σ)²: the largest measured on photographs, grey images, noise, images of few colours.
+# Relative L2 error divided by (h/σ)²: the largest measured on photographs, gray images, noise, images of few colors.
 _ERROR_PER_WIDTH = 0.068
 # Of the cells of r, g and b, in cells.
 _SHIFTS = 0.0, 2 / 3, 1 / 3
 # Cells of an axis that the shifts need: the largest, and a sixth so that axes of which one falls as the other rises
 # (r + b = 255 in rainbow palettes) do not agree either.
 _SPARE = 5 / 6
-# One cell for each of the 256 levels: offsets of 8-bit colours vanish and the cells add no error.
+# One cell for each of the 256 levels: offsets of 8-bit colors vanish and the cells add no error.
 MAX_CELLS = 256
 
 
 @dataclass(frozen=True, eq=False)
 class ColorBasis:
-    """Cells along one colour axis and the factor of the kernel between them.
+    """Cells along one color axis and the factor of the kernel between them.
 
     Attributes:
         cells: number of cells; with the shifts of all axes they cover the levels -0.5 … 255.5.
-        per_level: cells per colour level.
+        per_level: cells per color level.
         shifts: of the cells of r (0), g and b, in cells: level c of an axis lies at (c + ½)·per_level + shift.
         curvature: q, a pixel at offset f weighs e(f) = 1 - q f² along each axis.
         scale: of e, and of f_r·e, f_g·e and f_b·e, which gives each a mean square of 1 in its cell.
@@ -79,7 +79,7 @@ class ColorBasis:
 
 
 def cells_for(sigma: float, tol: float) -> int:
-    """Cells along an axis that keep the relative L2 error of a colour product near or below ``tol``."""
+    """Cells along an axis that keep the relative L2 error of a color product near or below ``tol``."""
     cells = math.ceil(256.0 / sigma * math.sqrt(_ERROR_PER_WIDTH / tol) + _SPARE)
     return max(4, -(-cells // 4) * 4)
 
@@ -95,7 +95,7 @@ def color_basis(sigma: float, tol: float) -> ColorBasis:
     curvature = _CURVATURE * h**2 / 2
     nodes, weights = np.polynomial.legendre.leggauss(12)
     if needed > MAX_CELLS:
-        # The caller ensures that colours are whole levels, so all pixels lie in the centres of their cells.
+        # The caller ensures that colors are whole levels, so all pixels lie in the centers of their cells.
         nodes, weights = np.zeros(1), np.full(1, 2.0)
     offset, weights = nodes / 2, weights / 2
     local = np.stack([1 - curvature * offset**2, offset - curvature * offset**3])

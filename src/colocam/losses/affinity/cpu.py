@@ -1,6 +1,6 @@
 """The product on the CPU, in C: the sequences, or the parts of one sequence, are shared among all cores.
 
-Only colour cells with a pixel are stored. Layouts: moments (cells in use, R·C, 4), spectra (rank, rank, R, C, rank) for
+Only color cells with a pixel are stored. Layouts: moments (cells in use, R·C, 4), spectra (rank, rank, R, C, rank) for
 the axes r, g, b. A function in C computes a part of the pixels, or of the planes of cells with one r.
 
 A sequence has as many parts as its size asks for, not as there are cores: sums of other parts round differently, and
@@ -44,12 +44,12 @@ def _each(function: Callable[[int], T], count: int, *, shared: bool = True) -> l
 
 
 class ColorSequence:
-    """The pixels of one sequence and their colour cells; without C, NumPy computes the same in several times the time.
+    """The pixels of one sequence and their color cells; without C, NumPy computes the same in several times the time.
 
     Args:
-        rgb: (F, 3, P) colours in 0–255.
-        psi: (R, P) basis of the spatial kernel; ones (1, P) for colour alone.
-        basis: of the colour kernel.
+        rgb: (F, 3, P) colors in 0–255.
+        psi: (R, P) basis of the spatial kernel; ones (1, P) for color alone.
+        basis: of the color kernel.
         shared: whether all cores share the parts of the sequence; not in a thread of the pool.
     """
 
@@ -90,14 +90,14 @@ class ColorSequence:
             kernels.splat(self.rgb, values, self.psi, self.constants, *pixels, self.index, self.slot, moments)
             return moments
 
-        def analyse(t: int) -> Array:
+        def analyze(t: int) -> Array:
             spectrum = np.zeros((rank, rank * width * rank), values.dtype)
             planes = self.planes[t], self.planes[t + 1]
-            kernels.analyse(moments, self.rows, self.blue, self.factor, *planes, spectrum)
+            kernels.analyze(moments, self.rows, self.blue, self.factor, *planes, spectrum)
             return spectrum
 
         moments = reduce(iadd, self._each(splat))
-        return reduce(iadd, self._each(analyse)).reshape(shape)
+        return reduce(iadd, self._each(analyze)).reshape(shape)
 
     def product(self, spectrum: Array) -> Array:
         """The product W·v (F, C, P), from the spectrum of v (rank, rank, R, C, rank)."""
@@ -111,15 +111,15 @@ class ColorSequence:
         moments = np.empty((len(self.blue), functions * channels, 4), spectrum.dtype)
         flat = np.ascontiguousarray(spectrum).reshape(rank, rank * functions * channels * rank)
 
-        def synthesise(t: int) -> None:
+        def synthesize(t: int) -> None:
             planes = self.planes[t], self.planes[t + 1]
-            kernels.synthesise(flat, self.rows, self.blue, self.factor, *planes, moments)
+            kernels.synthesize(flat, self.rows, self.blue, self.factor, *planes, moments)
 
         def slice_(t: int) -> None:
             pixels = self.cuts[t], self.cuts[t + 1]
             kernels.slice(self.rgb, out, self.psi, self.constants, *pixels, self.index, self.slot, moments)
 
-        self._each(synthesise)
+        self._each(synthesize)
         self._each(slice_)
         return out
 
@@ -169,14 +169,14 @@ def product(
     rgb: "Tensor", values: "Tensor", group: "Tensor", groups: int, basis: ColorBasis, psi: "Tensor | None",
     totals: "Tensor | None" = None,
 ) -> "Tensor":  # fmt: skip
-    """Σ_k ψ_k · C(ψ_k · v), C the colour product within each group of frames.
+    """Σ_k ψ_k · C(ψ_k · v), C the color product within each group of frames.
 
     Args:
         rgb: (F, 3, P).
         values: (F, C, P) float32 or float64; of another device, they are computed on the CPU.
         group: (F,) int64 index of each frame's group, 0 … groups-1.
         groups: number of groups.
-        basis: of the colour kernel.
+        basis: of the color kernel.
         psi: (R, P) basis of the spatial kernel; the constant 1 where None.
         totals: (groups, 2) float64. Where they are given, the values are maps S (F, 1, P), the product is that of
             D = S - ½, and the sums 1ᵀW1 and DᵀWD of each group are added to them.

@@ -13,17 +13,17 @@ from colocam.losses.affinity import cuda_color_kernels as kernels
 from colocam.losses.affinity import cuda_space_kernels
 from colocam.losses.affinity.basis import ColorBasis
 
-# Bytes of moments, and of sums over colour and space, in memory at once; more groups are computed in turn.
+# Bytes of moments, and of sums over color and space, in memory at once; more groups are computed in turn.
 _WORKSPACE = 96 << 20
 _SPACE_WORKSPACE = 400 << 20
-# Pixels of one group that share a copy of its cells: atomic additions to one address are serialised.
+# Pixels of one group that share a copy of its cells: atomic additions to one address are serialized.
 _PIXELS_PER_COPY = 1_600_000
 _MAX_COPIES = 4
 _THREADS = 128
 # Pixels that a thread takes in a row.
 _RUN = 4
 _SORT_BLOCK = 256
-# Pixels of a row and eigenvectors along b per block, in ``analyse`` and ``synthesise``, for rows with at most so many
+# Pixels of a row and eigenvectors along b per block, in ``analyze`` and ``synthesize``, for rows with at most so many
 # pixels: half of the pixels of real frames lie in a twentieth of their rows, those with more than 256.
 _ROW_BLOCKS = {
     256: {"block_p": 32, "block_j": 32, "num_warps": 1, "num_stages": 1},
@@ -60,7 +60,7 @@ def _matrices(basis: ColorBasis, precision: str, device: torch.device) -> tuple[
 
 
 class _Cells:
-    """Moments of the colour cells of some groups of frames."""
+    """Moments of the color cells of some groups of frames."""
 
     def __init__(self, rgb: Tensor, group: Tensor, first: int, groups: int, basis: ColorBasis) -> None:
         self.rgb, self.group, self.first, self.groups, self.basis = rgb, group, first, groups, basis
@@ -140,7 +140,7 @@ _Listed = tuple[Tensor, Tensor, dict[str, int]]
 
 
 class _Rows:
-    """Pixels sorted by their row of cells (r, g), for the product of colour and space with values (F, 1 or 2, P).
+    """Pixels sorted by their row of cells (r, g), for the product of color and space with values (F, 1 or 2, P).
 
     With ``ones``, the product is that of 1 and values - ½, whose size is known: it is computed in half precision, which
     has as many bits as tf32, if the tolerance permits.
@@ -182,7 +182,7 @@ class _Rows:
             groups = min(at_once, self.groups - first)
             counts, precision = self.counts[first * n * n : (first + groups) * n * n], self.precision
             listed = _listed(counts)
-            x = self._analyse(factor, first, groups, listed)
+            x = self._analyze(factor, first, groups, listed)
             inner = rank * ranks * 2
             x = _planes(over_g, x, groups * n, inner, precision, counts=counts, sparse="terms", tile=_OVER_G_TILE)
             own, square = None if totals is None else totals[first:], self.unit**-2
@@ -191,14 +191,14 @@ class _Rows:
             )
             inner = rank * ranks * channels
             x = _planes(back_g, x, groups * n, inner, precision, counts=counts, sparse="rows", tile=_BACK_G_TILE)
-            self._synthesise(x, out, factor, first, listed, channels)
+            self._synthesize(x, out, factor, first, listed, channels)
 
-    def _analyse(self, factor: Tensor, first: int, groups: int, listed: list[_Listed]) -> Tensor:
+    def _analyze(self, factor: Tensor, first: int, groups: int, listed: list[_Listed]) -> Tensor:
         """Sums over b (groups, cells, cells, 3, rank, 2, R) of rows with a pixel; other rows are undefined."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         sums = torch.empty(groups * n * n * 3 * rank * ranks * 2, dtype=self.psi.dtype, device=self.psi.device)
         for rows, total, blocks in listed:
-            cuda_space_kernels.analyse[_programs(rows), -(-rank // blocks["block_j"])](
+            cuda_space_kernels.analyze[_programs(rows), -(-rank // blocks["block_j"])](
                 self.records, self.values, self.psi, self.order, self.ends, rows, total, factor, sums,
                 first * n * n, self.values.shape[2], *self.values.stride(), self.values.shape[1] > 1,
                 self.basis.curvature, *self.basis.scale, self.unit,
@@ -207,13 +207,13 @@ class _Rows:
             )  # fmt: skip
         return sums
 
-    def _synthesise(
+    def _synthesize(
         self, sums: Tensor, out: Tensor, factor: Tensor, first: int, listed: list[_Listed], channels: int
     ) -> None:
         """Read the product back from sums over b (groups, cells, cells, 3, rank, channels, R)."""
         n, rank, ranks = self.basis.cells, self.basis.rank, self.psi.shape[1]
         for rows, total, blocks in listed:
-            cuda_space_kernels.synthesise[(_programs(rows),)](
+            cuda_space_kernels.synthesize[(_programs(rows),)](
                 self.records, self.psi, self.order, self.ends, rows, total, factor, sums, out,
                 first * n * n, out.shape[2], *out.stride()[:2], out.shape[1] > 1,
                 self.basis.curvature, *self.basis.scale, self.unit,

@@ -1,4 +1,4 @@
-"""The product on colour cells as Triton kernels.
+"""The product on color cells as Triton kernels.
 
 Moments are (copies, groups, cells, cells, cells, channels, 4) float32, with one or two channels of values: those of
 one cell fit into a 32-byte sector of memory, so a pixel reads and writes one sector. ``splat`` can also sum them in
@@ -16,7 +16,7 @@ import triton.language as tl
 
 @triton.jit
 def _axis(level, per_level, shift, cells: tl.constexpr):
-    """Cell of levels on one axis, which is shifted, and the offset from the cell's centre, -½ … ½ cells."""
+    """Cell of levels on one axis, which is shifted, and the offset from the cell's center, -½ … ½ cells."""
     position = (level.to(tl.float32) + 0.5) * per_level + shift
     # Clamp to half a cell outside; a comparison keeps NaN, a minimum would not.
     position = tl.where(position > cells + 0.5, cells + 0.5, tl.where(position < -0.5, -0.5, position))
@@ -81,8 +81,8 @@ def splat(
 ):  # fmt: skip
     """Add φ ⊗ v of every pixel to its cell; with ``fixed`` in units of 1 / units[0]. Programs: (pixels / …, frames).
 
-    A lane takes ``run`` pixels in a row and sums neighbours of one cell before it writes: atomic additions to one
-    address are serialised, and uniform regions would otherwise need one for every pixel.
+    A lane takes ``run`` pixels in a row and sums neighbors of one cell before it writes: atomic additions to one
+    address are serialized, and uniform regions would otherwise need one for every pixel.
     """
     frame = tl.program_id(1)
     g = tl.load(group + frame) - first_group

@@ -1,4 +1,4 @@
-"""The product with colour and space on rows of colour cells, as Triton kernels.
+"""The product with color and space on rows of color cells, as Triton kernels.
 
 Each spatial function needs its own moments, too many to store for every cell. So the pixels of a group are sorted by
 their row (r, g), and the pixels of a row are summed over b on the tensor cores: the cells themselves are never stored,
@@ -118,7 +118,7 @@ def _decoded(record, curvature, constant, linear, cells: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["first", "second"])
-def analyse(
+def analyze(
     records, values, psi, order, ends, listed, total, factor, sums,
     first, pixels, values_frame, values_channel, values_pixel, second, curvature, constant, linear, unit,
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, ones: tl.constexpr, precision: tl.constexpr,
@@ -177,13 +177,13 @@ def _sums(sums, j, k, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.cons
 
 
 @triton.jit(do_not_specialize=["first", "second"])
-def synthesise(
+def synthesize(
     records, psi, order, ends, listed, total, factor, sums, out,
     first, pixels, out_frame, out_channel, second, curvature, constant, linear, unit,
     cells: tl.constexpr, rank: tl.constexpr, ranks: tl.constexpr, channels: tl.constexpr, precision: tl.constexpr,
     block_p: tl.constexpr, block_j: tl.constexpr, block_i: tl.constexpr,
 ):  # fmt: skip
-    """Transpose of ``analyse``: write Σ_k ψ_k Σ φ · sums of one or two channels / ``unit``. Programs: any number."""
+    """Transpose of ``analyze``: write Σ_k ψ_k Σ φ · sums of one or two channels / ``unit``. Programs: any number."""
     k = tl.arange(0, block_i)
     for item in range(tl.program_id(0), tl.load(total), tl.num_programs(0)):
         row = tl.load(listed + item)

@@ -1,7 +1,7 @@
-"""Products W·v with colour and bilateral affinities, differentiable in v.
+"""Products W·v with color and bilateral affinities, differentiable in v.
 
-``product`` and ``energy`` choose how: in colour cells, by Triton kernels on CUDA, otherwise on the CPU, in C; for few
-neighbours by a sum over them; for frames too small and Gaussians too narrow for cells by the exact product in float64.
+``product`` and ``energy`` choose how: in color cells, by Triton kernels on CUDA, otherwise on the CPU, in C; for few
+neighbors by a sum over them; for frames too small and Gaussians too narrow for cells by the exact product in float64.
 """
 
 import math
@@ -22,11 +22,11 @@ from colocam.utils.tensors import require_finite
 _RANKS_AT_ONCE = 16
 # Largest number of values in moments or spectra, 512 MB of float32: narrow Gaussians have many cells and eigenvectors.
 _WORKSPACE = 1 << 27
-# Cost of one spatial function per pixel and per cell, relative to that of one pair of neighbouring pixels.
+# Cost of one spatial function per pixel and per cell, relative to that of one pair of neighboring pixels.
 _COST_PER_PIXEL, _COST_PER_CELL = 2, 3
-# Widest range of colours that can be an overshoot of resizing; a wider one is another scale than 0–255.
+# Widest range of colors that can be an overshoot of resizing; a wider one is another scale than 0–255.
 _WIDEST = 512.0
-# Relative error of a product with values of random signs, over that with positive ones; measured with uniform colours.
+# Relative error of a product with values of random signs, over that with positive ones; measured with uniform colors.
 _SIGNED_ERROR = 0.12 / 0.07
 # Shares of the tolerance; their squares add up to 1. One more spatial function costs less than more cells.
 _COLOR_SHARE, _SPACE_SHARE = 0.93, 0.35
@@ -40,10 +40,10 @@ class Gaussian(NamedTuple):
     """The affinity: exp(-|c - c'|² / 2σ²), and where ``size`` is given, times exp(-|p - p'|² / 2σ_xy²).
 
     Attributes:
-        sigma: width in colour levels.
+        sigma: width in color levels.
         tol: relative error to aim at.
         sigma_xy: width in pixels.
-        size: (height, width) of a frame, None for colour alone.
+        size: (height, width) of a frame, None for color alone.
         tol_xy: relative error of the spatial part; None: ``tol``.
     """
 
@@ -56,7 +56,7 @@ class Gaussian(NamedTuple):
     def for_signed(self) -> "Gaussian":
         """The same with ``tol`` for values of any sign: there, errors of W do not cancel, but its entries do.
 
-        With random signs, the relative error of W·v is that of W itself in the Frobenius norm. Those of the colour
+        With random signs, the relative error of W·v is that of W itself in the Frobenius norm. Those of the color
         and of the spatial part are independent.
         """
         color, space = (1.0, None) if self.size is None else (_COLOR_SHARE, _SPACE_SHARE * self.tol)
@@ -76,18 +76,18 @@ class Gaussian(NamedTuple):
         return self.tol if self.tol_xy is None else self.tol_xy
 
     def window(self) -> tuple[int, int] | None:
-        """Rows and columns of neighbours to sum over; None if the spatial basis is cheaper."""
+        """Rows and columns of neighbors to sum over; None if the spatial basis is cheaper."""
         if self.size is None:
             return None
         rows, columns = reach(self.size, self.sigma_xy, self.space_tol)
         pixels, cells = self.size[0] * self.size[1], min(cells_for(self.sigma, self.tol), MAX_CELLS) ** 3
-        neighbours = ((2 * rows + 1) * (2 * columns + 1) - 1) // 2
+        neighbors = ((2 * rows + 1) * (2 * columns + 1) - 1) // 2
         functions = space_rank(*self.size, self.sigma_xy, self.space_tol)
-        cheaper = neighbours * pixels <= functions * (_COST_PER_PIXEL * pixels + _COST_PER_CELL * cells)
+        cheaper = neighbors * pixels <= functions * (_COST_PER_PIXEL * pixels + _COST_PER_CELL * cells)
         return (rows, columns) if cheaper else None
 
     def space(self, like: Tensor) -> Iterator[Tensor | None]:
-        """Parts (R, P) of the spatial basis, on the device and in the type of ``like``; one None for colour alone."""
+        """Parts (R, P) of the spatial basis, on the device and in the type of ``like``; one None for color alone."""
         if self.size is None:
             yield None
         else:
@@ -101,7 +101,7 @@ def product(rgb: Tensor, values: Tensor, group: Tensor, groups: int, gaussian: G
     """W·v among the frames of each group.
 
     Args:
-        rgb: (F, 3, P) colours in 0–255.
+        rgb: (F, 3, P) colors in 0–255.
         values: (F, C, P) float32 or float64.
         group: (F,) int64 index of each frame's group, 0 … groups-1.
         groups: number of groups.
@@ -129,7 +129,7 @@ def energy(rgb: Tensor, maps: Tensor, group: Tensor, groups: int, gaussian: Gaus
     both signs, and the tolerance holds for WD, too.
 
     Args:
-        rgb: (F, 3, P) colours in 0–255.
+        rgb: (F, 3, P) colors in 0–255.
         maps: S, (F, P) float32 or float64.
         group: (F,) int64 index of each frame's group, 0 … groups-1.
         groups: number of groups.
@@ -176,9 +176,9 @@ def _psi(height: int, width: int, sigma: float, tol: float, dtype: torch.dtype, 
 
 
 def _fit(rgb: Tensor, gaussian: Gaussian, values: Tensor) -> tuple[Tensor, Gaussian]:
-    """Shift colours outside 0–255 into that range, and scale them and σ alike if needed; the affinity stays the same.
+    """Shift colors outside 0–255 into that range, and scale them and σ alike if needed; the affinity stays the same.
 
-    For the kernels on CUDA the host would have to wait for the range of the colours; they clamp colours to half a cell
+    For the kernels on CUDA the host would have to wait for the range of the colors; they clamp colors to half a cell
     outside.
     """
     if rgb.dtype == torch.uint8 or on_kernels(values) or rgb.numel() == 0:
@@ -187,13 +187,13 @@ def _fit(rgb: Tensor, gaussian: Gaussian, values: Tensor) -> tuple[Tensor, Gauss
     if (low >= -0.5 and high <= 255.5) or not math.isfinite(high - low):
         return rgb, gaussian
     if high - low > _WIDEST:
-        raise ColocamError(f"affinity: rgb must be in 0–255, got colours from {low:g} to {high:g}")
+        raise ColocamError(f"affinity: rgb must be in 0–255, got colors from {low:g} to {high:g}")
     scale = min(1.0, 255.0 / (high - low))
     return (rgb.double() - low) * scale, gaussian._replace(sigma=gaussian.sigma * scale)
 
 
 def _too_fine(rgb: Tensor, gaussian: Gaussian) -> bool:
-    """Whether the Gaussian is too narrow for cells of one level while colours lie between the levels."""
+    """Whether the Gaussian is too narrow for cells of one level while colors lie between the levels."""
     needed = cells_for(gaussian.sigma, gaussian.tol)
     return needed > MAX_CELLS and rgb.is_floating_point() and bool((rgb != rgb.round()).any())
 
@@ -219,9 +219,9 @@ def color_product(rgb: Tensor, values: Tensor, sigma: float = 15.0, tol: float =
     host wait; there it makes the result NaN.
 
     Args:
-        rgb: (…, N, 3) colours in 0–255, floating or integer; slightly outside is allowed. Not differentiated.
+        rgb: (…, N, 3) colors in 0–255, floating or integer; slightly outside is allowed. Not differentiated.
         values: (…, N, C) floating. Differentiable: W is symmetric, so the gradient is one more product.
-        sigma: width of the Gaussian in colour levels.
+        sigma: width of the Gaussian in color levels.
         tol: relative L2 error to aim at.
 
     Returns:
@@ -246,9 +246,9 @@ def bilateral_product(
     NaN or infinity raises a ColocamError on the CPU; on CUDA it makes the result NaN (see :func:`color_product`).
 
     Args:
-        rgb: (B, 3, H, W) colours in 0–255, floating or integer; slightly outside is allowed. Not differentiated.
+        rgb: (B, 3, H, W) colors in 0–255, floating or integer; slightly outside is allowed. Not differentiated.
         values: (B, C, H, W) floating, differentiable.
-        sigma_rgb: width of the Gaussian in colour levels.
+        sigma_rgb: width of the Gaussian in color levels.
         sigma_xy: width of the Gaussian in pixels; a large share of the frame, or a few pixels, is computed fastest.
         tol: relative L2 error to aim at.
 
@@ -302,9 +302,9 @@ def dense_color_product(rgb: Tensor, values: Tensor, sigma: float = 15.0, rows: 
     """Exact ``W·v`` with W_ij = exp(-|c_i - c_j|² / 2σ²), in O(N²) float64 operations and bounded memory.
 
     Args:
-        rgb: (N, 3) colours in 0–255.
+        rgb: (N, 3) colors in 0–255.
         values: (N, C).
-        sigma: width of the Gaussian in colour levels.
+        sigma: width of the Gaussian in color levels.
         rows: indices of the pixels to return, all by default.
 
     Returns:
@@ -319,9 +319,9 @@ def dense_bilateral_product(
     """Exact ``W·v`` with W_ij = exp(-|c_i - c_j|² / 2σ_rgb² - |p_i - p_j|² / 2σ_xy²) in each frame.
 
     Args:
-        rgb: (B, 3, H, W) colours in 0–255.
+        rgb: (B, 3, H, W) colors in 0–255.
         values: (B, C, H, W).
-        sigma_rgb: width of the Gaussian in colour levels.
+        sigma_rgb: width of the Gaussian in color levels.
         sigma_xy: width of the Gaussian in pixels.
         rows: flat indices y·W + x of the pixels to return, all by default.
 
@@ -336,7 +336,7 @@ def dense_bilateral_product(
 
 
 def reach(size: tuple[int, int], sigma: float, tol: float) -> tuple[int, int]:
-    """Rows and columns beyond which Gaussian neighbours of width ``sigma`` add less than ``tol`` together."""
+    """Rows and columns beyond which Gaussian neighbors of width ``sigma`` add less than ``tol`` together."""
     radius = math.ceil(sigma * math.sqrt(2 * math.log(8 / tol)))
     height, width = (max(n, 1) for n in size)
     return min(radius, height - 1), min(radius, width - 1)
@@ -345,13 +345,13 @@ def reach(size: tuple[int, int], sigma: float, tol: float) -> tuple[int, int]:
 def window_product(
     rgb: Tensor, values: Tensor, size: tuple[int, int], sigma_rgb: float, sigma_xy: float, window: tuple[int, int]
 ) -> Tensor:
-    """Σ_q exp(-|c_p - c_q|² / 2σ_rgb² - |p - q|² / 2σ_xy²) v_q over the neighbours within ``window``, in each frame.
+    """Σ_q exp(-|c_p - c_q|² / 2σ_rgb² - |p - q|² / 2σ_xy²) v_q over the neighbors within ``window``, in each frame.
 
     Args:
         rgb: (F, 3, P).
         values: (F, C, P) floating.
         size: (height, width) of a frame, P = height · width.
-        sigma_rgb: width in colour levels.
+        sigma_rgb: width in color levels.
         sigma_xy: width in pixels.
         window: rows and columns on each side.
 

@@ -36,7 +36,7 @@ export async function postJson(path, value) {
 }
 
 export async function postFile(path, file) {
-  const headers = { "Content-Type": "application/octet-stream", "X-Film-Name": encodeURIComponent(file.name) };
+  const headers = { "Content-Type": "application/octet-stream", "X-Video-Name": encodeURIComponent(file.name) };
   return (await request(path, { method: "POST", headers, body: file })).json();
 }
 
@@ -46,7 +46,7 @@ export function upload(path, file, report) {
     const call = new XMLHttpRequest();
     call.open("POST", path);
     call.setRequestHeader("Content-Type", "application/octet-stream");
-    call.setRequestHeader("X-Film-Name", encodeURIComponent(file.name));
+    call.setRequestHeader("X-Video-Name", encodeURIComponent(file.name));
     call.setRequestHeader("X-Colocam-Token", token);
     call.upload.onprogress = (event) => event.lengthComputable && report(event.loaded / event.total);
     call.onerror = () => reject(new AwayError("The server does not answer. Is 'colocam serve' running?"));

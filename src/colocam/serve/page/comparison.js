@@ -1,4 +1,4 @@
-// Another model on the same film: its boxes beside those of the model in use, both in panes of their own, or both in turn.
+// Another model on the same video: its boxes beside those of the model in use, both in panes of their own, or both in turn.
 
 import { getJson } from "./api.js";
 import { make, tell } from "./dom.js";
@@ -43,12 +43,12 @@ export class Comparison {
     clearInterval(this.timer);
     Object.assign(this, { key, mode, flipped: false });
     const settings = (one) => one?.results_key.slice(16); // after the key of the model
-    if (this.other?.model !== key || settings(this.other) !== settings(this.view.film)) this.other = null;
+    if (this.other?.model !== key || settings(this.other) !== settings(this.view.video)) this.other = null;
     this.show();
     this.changed();
     if (mode === "off" || !key) return;
     while (!this.closed && this.key === key && !this.other?.results) {
-      try { this.other = await getJson(`/api/films/${this.view.film.id}?model=${key}`); } catch (error) { tell(error.message); return; }
+      try { this.other = await getJson(`/api/videos/${this.view.video.id}?model=${key}`); } catch (error) { tell(error.message); return; }
       if (!this.other.results) await new Promise((done) => setTimeout(done, 1000));
     }
     if (this.closed || this.key !== key || this.mode !== mode) return;
@@ -65,19 +65,19 @@ export class Comparison {
   // The button, the note and the second pane follow the mode.
   show() {
     const waiting = this.mode !== "off" && !this.other?.results;
-    this.view.parts.showComparison({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "Localising with the other model…" : "" });
+    this.view.parts.showComparison({ models: this.models, key: this.key, mode: this.mode, note: waiting ? "Localizing with the other model…" : "" });
     if (this.mode === "panes") this.openPane();
     else this.closePane();
   }
 
   openPane() {
-    const { parts, player, film, overlay } = this.view;
+    const { parts, player, video, overlay } = this.view;
     if (!this.pane) {
       const image = make("canvas", { class: "copy" });
       this.pane = paneOf("The same frame with box and heat map of the other model", image);
       parts.screen.append(this.pane.element);
-      this.overlay = new Overlay(this.pane, film, { seen: () => this.seen(this.view.position), zoomed: (...to) => this.view.zoom(...to) });
-      this.overlay.setZoom(overlay.zoom, overlay.centre);
+      this.overlay = new Overlay(this.pane, video, { seen: () => this.seen(this.view.position), zoomed: (...to) => this.view.zoom(...to) });
+      this.overlay.setZoom(overlay.zoom, overlay.center);
       player.setCopy(image);
     }
     parts.pane.show(this.own);
@@ -105,7 +105,7 @@ export class Comparison {
   // The frame as the other model sees it.
   seen(at) {
     const found = this.other?.results;
-    if (!found) return { box: null, label: "not localised yet", kind: "predicted" };
+    if (!found) return { box: null, label: "not localized yet", kind: "predicted" };
     const label = this.pane ? this.label(at) : `${this.title()}: ${this.label(at)}`;
     return { box: found.box[at], label, kind: "beside", code: 0, tag: found.tag[at], ...this.view.layersAt(this.layers, at) };
   }

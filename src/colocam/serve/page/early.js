@@ -3,17 +3,17 @@
 import { getBlob, getJson } from "./api.js";
 
 const address = new URLSearchParams(location.hash.slice(1));
-let early = address.get("film") && { film: address.get("film"), answer: ask(address.get("film"), address.get("frame")) };
+let early = address.get("video") && { video: address.get("video"), answer: ask(address.get("video"), address.get("frame")) };
 if (early) early.answer.catch(() => {}); // whoever opens the video sees the error
 
 // The browser keeps the frame until the player asks for it.
-function ask(film, frame) {
-  getBlob(`/api/films/${film}/stills/${frame ?? 0}`).catch(() => {});
-  return getJson(`/api/films/${film}`);
+function ask(video, frame) {
+  getBlob(`/api/videos/${video}/stills/${frame ?? 0}`).catch(() => {});
+  return getJson(`/api/videos/${video}`);
 }
 
-export function askFilm(film, frame) {
-  const answer = early?.film === film ? early.answer : ask(film, frame);
+export function askVideo(video, frame) {
+  const answer = early?.video === video ? early.answer : ask(video, frame);
   early = null;
   return answer;
 }

@@ -10,9 +10,9 @@ import { askBox, askClass, askTrack, wordsOf } from "./questions.js";
 const PATIENCE = 450; // milliseconds after the last arrow key until the box is saved
 const STEPS = 640; // an arrow key moves a box by the longer side of the video divided by this, at least a pixel
 
-export class FilmEdits {
+export class VideoEdits {
   span(first, last) {
-    const { frame } = this.film;
+    const { frame } = this.video;
     return { start: frame[first], stop: frame[last - 1] + 1 };
   }
 
@@ -46,7 +46,7 @@ export class FilmEdits {
 
   // A box that follows or is asked about becomes a drawn one, so that those around it still follow.
   accepted(marks, first, last) {
-    const { frame } = this.film, results = this.shownResults(), { state, box, main, base } = marks, actions = [];
+    const { frame } = this.video, results = this.shownResults(), { state, box, main, base } = marks, actions = [];
     for (let at = first; at < last; at++) {
       if (!main[at] && !base[at] && state[at] === PREDICTED) continue; // it is elsewhere
       const follows = { [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "box" }[state[at]], name = marks.tag[at] || results?.tag[at];
@@ -64,7 +64,7 @@ export class FilmEdits {
   }
 
   noneIn(first, last) {
-    const { frame, cuts } = this.film, whole = (first === 0 || cuts.includes(first)) && (last === frame.length || cuts.includes(last));
+    const { frame, cuts } = this.video, whole = (first === 0 || cuts.includes(first)) && (last === frame.length || cuts.includes(last));
     let boxes = 0;
     for (let at = first; at < last; at++) if (this.boxAt(at)) boxes++;
     const act = () => { this.draft = null; this.edit({ kind: "none", ...this.span(first, last) }); };
@@ -74,7 +74,7 @@ export class FilmEdits {
 
   setBox(box) {
     this.draft = null;
-    this.here("box", { box: clipped(box, this.film.width, this.film.height) });
+    this.here("box", { box: clipped(box, this.video.width, this.video.height) });
   }
 
   // Save the box that arrow keys have moved.
@@ -87,7 +87,7 @@ export class FilmEdits {
   }
 
   nudge(event) {
-    const { width, height } = this.film, by = Math.max(1, Math.round(Math.max(width, height) / STEPS)) * (event.shiftKey ? 10 : 1), [dx, dy] = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[event.key];
+    const { width, height } = this.video, by = Math.max(1, Math.round(Math.max(width, height) / STEPS)) * (event.shiftKey ? 10 : 1), [dx, dy] = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[event.key];
     const { box } = this.seen();
     if (!box) { tell("This frame has no box. Press B to put one here.", "note"); return; }
     this.player.stop();
@@ -101,7 +101,7 @@ export class FilmEdits {
   }
 
   newBox() {
-    const { width, height, results } = this.film, near = nearestBox(this.position, this.marks.box, this.objects.selected === FIRST ? results?.box : this.marks.base);
+    const { width, height, results } = this.video, near = nearestBox(this.position, this.marks.box, this.objects.selected === FIRST ? results?.box : this.marks.base);
     this.setBox(this.seen().box || near || [width * 0.3, height * 0.3, width * 0.7, height * 0.7]);
   }
 
@@ -113,15 +113,15 @@ export class FilmEdits {
 
   // Carry the box on up to the end of the stretch, as the model's boxes move: those frames follow, and nobody has checked them.
   carry(last) {
-    const { box } = this.seen(), { width, height } = this.film, at = this.position;
+    const { box } = this.seen(), { width, height } = this.video, at = this.position;
     if (!box || last - 1 <= at) { tell(box ? "The next frame is marked, or begins another shot." : "This frame has no box to carry on.", "note"); return; }
-    const guides = this.film.frame.slice(at, last).map((_, place) => guideOf(this.marks, this.film.results, at + place));
+    const guides = this.video.frame.slice(at, last).map((_, place) => guideOf(this.marks, this.video.results, at + place));
     this.draft = null;
     this.edit({ kind: "box", ...this.span(at, at + 1), box }, { kind: "follow", ...this.span(at + 1, last), boxes: carried(box, guides, width, height) });
   }
 
   typeBox() {
-    const { width, height } = this.film;
+    const { width, height } = this.video;
     askBox(this.seen().box || [0, 0, width, height], width, height, (box) => {
       const [x1, y1, x2, y2] = clipped(box, width, height);
       if (x2 - x1 >= 1 && y2 - y1 >= 1) this.setBox([x1, y1, x2, y2]);
@@ -131,11 +131,11 @@ export class FilmEdits {
 
   // The class of the object that the model finds counts for the stretch, that of another one for its whole track.
   chooseClass(first, last) {
-    const names = this.parts.classes(), { frame } = this.film, track = this.objects.selected !== FIRST, [from, to] = track ? [0, frame.length] : [first, last];
+    const names = this.parts.classes(), { frame } = this.video, track = this.objects.selected !== FIRST, [from, to] = track ? [0, frame.length] : [first, last];
     const scope = track ? `the whole track of object ${this.objects.selected}` : from === to - 1 ? `frame ${frame[from]}` : `frames ${frame[from]} to ${frame[to - 1]}`;
     askClass(names, this.seen().tag, scope, (tag) => this.edit({ kind: "class", tag, ...this.span(from, to) }), async (name) => {
       const added = await postJson("/api/classes", { name });
-      this.film.classes = added.classes;
+      this.video.classes = added.classes;
       this.parts.fillClasses(added.classes);
       return added.name;
     });
@@ -148,8 +148,8 @@ export class FilmEdits {
     const edit = (redo ? undone : done).at(-1);
     if (!this.saving.add({ kind: redo ? "redo" : "undo" })) { tell(redo ? "There is nothing to redo." : "There is nothing to undo: these are the predictions.", "note"); return; }
     tell(`${redo ? "Done again" : "Undone"}: ${wordsOf(edit)}.`, "note", { instead: "undo" });
-    const now = this.film.frame[this.position], [first] = edit.actions, number = [...new Set(edit.actions.flatMap((one) => (redo && one.into) || one.track || FIRST))];
+    const now = this.video.frame[this.position], [first] = edit.actions, number = [...new Set(edit.actions.flatMap((one) => (redo && one.into) || one.track || FIRST))];
     if (!number.includes(this.objects.selected) && this.objects.all.has(number[0])) this.objects.select(number[0]);
-    if (!edit.actions.some((one) => one.start <= now && now < one.stop)) this.go(Math.min(lowerBound(this.film.frame, first.start), this.film.frame.length - 1));
+    if (!edit.actions.some((one) => one.start <= now && now < one.stop)) this.go(Math.min(lowerBound(this.video.frame, first.start), this.video.frame.length - 1));
   }
 }

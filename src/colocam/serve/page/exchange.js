@@ -14,7 +14,7 @@ function noteOf() {
   return note;
 }
 
-export async function exportDialog(film) {
+export async function exportDialog(video) {
   let formats;
   try { formats = await getJson("/api/formats"); } catch (error) { tell(error.message); return; }
   const select = make("select", { id: "format" }, ...options(formats.export)), images = make("input", { type: "checkbox", id: "images" });
@@ -23,32 +23,32 @@ export async function exportDialog(film) {
   select.addEventListener("change", choose);
   choose();
   const note = noteOf();
-  const all = make("input", { type: "checkbox", id: "all-films", checked: !film, disabled: !film });
+  const all = make("input", { type: "checkbox", id: "all-videos", checked: !video, disabled: !video });
   const save = make("button", { type: "button", class: "primary" }, "Export");
   const box = dialog("Export", make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select),
-    make("div", { class: "row" }, all, make("label", { for: "all-films" }, film ? "All videos that are ready, not only this one" : "All videos that are ready")),
+    make("div", { class: "row" }, all, make("label", { for: "all-videos" }, video ? "All videos that are ready, not only this one" : "All videos that are ready")),
     make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), note,
     make("form", { method: "dialog", class: "row" }, save, make("button", {}, "Close")));
   save.addEventListener("click", async () => {
     save.disabled = true;
     note.say("Writing…");
     try {
-      const made = await postJson("/api/exports", { to: select.value, films: film && !all.checked ? [film] : [], images: images.checked && !images.disabled });
+      const made = await postJson("/api/exports", { to: select.value, videos: video && !all.checked ? [video] : [], images: images.checked && !images.disabled });
       make("a", { href: `/api/exports/${made.id}/${made.name}`, download: made.name }).click();
       localStorage.setItem(LAST, select.value);
-      note.say(`${made.name} holds ${made.films === 1 ? "1 video" : `${made.films} videos`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}.`);
+      note.say(`${made.name} holds ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}.`);
     } catch (error) { note.say(error.message, "problem"); }
     save.disabled = false;
   });
   return box;
 }
 
-export async function importDialog(film, saving) {
+export async function importDialog(video, saving) {
   let formats;
   try { formats = (await getJson("/api/formats")).import; } catch (error) { tell(error.message); return; }
   const select = make("select", { id: "format" }, ...options(formats)), file = make("input", { type: "file", id: "file" });
   const take = make("button", { type: "button", class: "primary" }, "Import"), note = noteOf();
-  const box = dialog(`Import labels of ${film.name}`,
+  const box = dialog(`Import labels of ${video.name}`,
     make("p", {}, "Give labels of this video that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
     make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select, make("label", { for: "file" }, "File"), file), note,
     make("form", { method: "dialog", class: "row" }, take, make("button", {}, "Close")));
@@ -58,7 +58,7 @@ export async function importDialog(film, saving) {
     note.say("Reading…");
     try {
       const query = new URLSearchParams({ format: select.value, client: crypto.randomUUID(), version: saving.version });
-      const done = await postFile(`/api/films/${film.id}/labels?${query}`, file.files[0]);
+      const done = await postFile(`/api/videos/${video.id}/labels?${query}`, file.files[0]);
       await saving.fetchHistory();
       note.say(`${done.changed === 1 ? "1 frame" : `${done.changed} frames`} changed. ${done.left_out.length ? `Left out: ${done.left_out.slice(0, 5).join("; ")}` : ""}`);
     } catch (error) { note.say(error.message, "problem"); }

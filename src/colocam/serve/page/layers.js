@@ -6,14 +6,14 @@ const STOPS = [[0, 0, 4], [40, 11, 84], [101, 21, 110], [159, 42, 99], [212, 72,
 const KEPT = 40;
 const MOST = 5; // times that a faint map is brightened at most, so that noise does not look like an object
 
-// The colours of the report.
-const COLOURS = new Uint8ClampedArray(256 * 4);
+// The colors of the report.
+const COLORS = new Uint8ClampedArray(256 * 4);
 for (let level = 0; level < 256; level++) {
   const place = (level / 255) * (STOPS.length - 1), low = Math.min(Math.floor(place), STOPS.length - 2), part = place - low;
   for (let channel = 0; channel < 3; channel++) {
-    COLOURS[4 * level + channel] = STOPS[low][channel] + part * (STOPS[low + 1][channel] - STOPS[low][channel]);
+    COLORS[4 * level + channel] = STOPS[low][channel] + part * (STOPS[low + 1][channel] - STOPS[low][channel]);
   }
-  COLOURS[4 * level + 3] = Math.min(255, (level ** 2) / 200); // where there is little heat, the frame stays as it is
+  COLORS[4 * level + 3] = Math.min(255, (level ** 2) / 200); // where there is little heat, the frame stays as it is
 }
 
 class Blocks {
@@ -49,23 +49,23 @@ class Maps {
     Object.assign(this, { side, blocks, image: new ImageData(side, side) });
   }
 
-  // The map of a position in colours, null while it is being fetched.
+  // The map of a position in colors, null while it is being fetched.
   at(position) {
     const levels = this.blocks.of(position);
     if (!levels) return null;
     const start = (position % this.blocks.size) * this.side ** 2, data = new Uint32Array(this.image.data.buffer);
-    const colours = new Uint32Array(COLOURS.buffer), own = levels.subarray(start, start + data.length);
+    const colors = new Uint32Array(COLORS.buffer), own = levels.subarray(start, start + data.length);
     const peak = own.reduce((most, one) => Math.max(most, one), 1), gain = Math.min(MOST, 255 / peak);
-    for (let pixel = 0; pixel < data.length; pixel++) data[pixel] = colours[Math.round(gain * own[pixel])];
+    for (let pixel = 0; pixel < data.length; pixel++) data[pixel] = colors[Math.round(gain * own[pixel])];
     return this.image;
   }
 }
 
 export class Layers {
   // arrived() is called when something new can be drawn, problem(error) when a layer cannot be had.
-  constructor(film, told) {
-    const { length } = film.frame, path = (what, start, count) => `/api/films/${film.id}/${what}?start=${start}&count=${count}&model=${film.model}&results=${film.results_key}`;
-    const maps = (what, size) => new Maps(film.map_side, new Blocks(size, length, { get: (start, count) => getBytes(path(what, start, count)), ...told }));
+  constructor(video, told) {
+    const { length } = video.frame, path = (what, start, count) => `/api/videos/${video.id}/${what}?start=${start}&count=${count}&model=${video.model}&results=${video.results_key}`;
+    const maps = (what, size) => new Maps(video.map_side, new Blocks(size, length, { get: (start, count) => getBytes(path(what, start, count)), ...told }));
     this.heat = maps("maps", 64);
     this.cam = maps("cams", 16); // each takes a pass of the classifier
     this.shapes = new Blocks(32, length, { get: async (start, count) => (await getJson(path("outlines", start, count))).outlines, ...told });

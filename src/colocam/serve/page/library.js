@@ -5,31 +5,31 @@ import { dialog, make, percent, tell } from "./dom.js";
 import { askSettings, askTags } from "./options.js";
 
 const REFRESH = 1500;
-const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localising: "localising", ready: "ready", failed: "cannot be shown" };
+const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localizing: "localizing", ready: "ready", failed: "cannot be shown" };
 
 const WHICH = {
   "all videos": () => true,
-  "to check": (film) => film.doubtful > 0,
-  "all checked": (film) => allChecked(film),
-  "not ready": (film) => film.state !== "ready",
+  "to check": (video) => video.doubtful > 0,
+  "all checked": (video) => allChecked(video),
+  "not ready": (video) => video.state !== "ready",
 };
-const allChecked = (film) => film.checked >= 0.9995;
+const allChecked = (video) => video.checked >= 0.9995;
 
 export function openLibrary(view) {
-  const list = make("ul", { class: "films" });
-  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-film", class: "hidden", tabindex: "-1", "aria-label": "Videos to add" });
-  const add = make("label", { class: "button primary", for: "add-film", tabindex: "0", role: "button" }, "Add videos…");
+  const list = make("ul", { class: "videos" });
+  const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-video", class: "hidden", tabindex: "-1", "aria-label": "Videos to add" });
+  const add = make("label", { class: "button primary", for: "add-video", tabindex: "0", role: "button" }, "Add videos…");
   const count = make("span", { class: "dim" });
   const uploads = make("ul", { class: "uploads" });
   const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
   const find = make("input", { type: "search", id: "find", placeholder: "name or class", "aria-label": "Show only videos whose name or class contains this" });
   const which = make("select", { id: "which", "aria-label": "Which videos" }, ...Object.keys(WHICH).map((words) => make("option", {}, words)));
   const cards = new Map(), selected = new Set(); // ids of videos that are shown
-  const all = make("input", { type: "checkbox", id: "select-all", onchange: () => { for (const film of shown) mark(film.id, all.checked); showSelection(); } });
+  const all = make("input", { type: "checkbox", id: "select-all", onchange: () => { for (const video of shown) mark(video.id, all.checked); showSelection(); } });
   const many = make("span", { class: "dim", "aria-live": "polite" });
-  const setClass = make("button", { type: "button", title: "Set the class of the selected videos", onclick: () => askTags(shown.filter((film) => selected.has(film.id)), tags, refresh) }, "Class…");
+  const setClass = make("button", { type: "button", title: "Set the class of the selected videos", onclick: () => askTags(shown.filter((video) => selected.has(video.id)), tags, refresh) }, "Class…");
   const options = make("button", { type: "button", title: "Presence, threshold, number of objects and segmenter, for all videos", onclick: () => askSettings(settings, segmenter, refresh) }, "Settings…");
-  let timer = null, closed = false, films = [], adding = 0, tags = [], settings = {}, segmenter = false, shown = [], last = null;
+  let timer = null, closed = false, videos = [], adding = 0, tags = [], settings = {}, segmenter = false, shown = [], last = null;
 
   function mark(id, on) {
     if (on) selected.add(id); else selected.delete(id);
@@ -39,8 +39,8 @@ export function openLibrary(view) {
 
   // With Shift, all videos from the last one that was selected or not up to this one become as this one.
   function select(id, on, shift) {
-    const [from, to] = [shown.findIndex((film) => film.id === last), shown.findIndex((film) => film.id === id)].sort((a, b) => a - b);
-    for (const film of shift && from >= 0 ? shown.slice(from, to + 1) : [{ id }]) mark(film.id, on);
+    const [from, to] = [shown.findIndex((video) => video.id === last), shown.findIndex((video) => video.id === id)].sort((a, b) => a - b);
+    for (const video of shift && from >= 0 ? shown.slice(from, to + 1) : [{ id }]) mark(video.id, on);
     last = id;
     showSelection();
   }
@@ -70,7 +70,7 @@ export function openLibrary(view) {
       const row = make("li", {}, make("span", { class: "name" }, file.name), bar);
       uploads.append(row);
       try {
-        await upload("/api/films", file, (share) => { bar.value = share; });
+        await upload("/api/videos", file, (share) => { bar.value = share; });
         await refresh();
       } catch (error) {
         tell(`${file.name}: ${error.message}`);
@@ -83,8 +83,8 @@ export function openLibrary(view) {
     clearTimeout(timer);
     let quiet = false;
     try {
-      ({ films, adding, tags, settings, segmenter } = await getJson("/api/films"));
-      quiet = !adding && films.every((film) => ["ready", "failed"].includes(film.state));
+      ({ videos, adding, tags, settings, segmenter } = await getJson("/api/videos"));
+      quiet = !adding && videos.every((video) => ["ready", "failed"].includes(video.state));
       show();
     } catch (error) {
       count.textContent = error.message;
@@ -95,38 +95,38 @@ export function openLibrary(view) {
   function show() {
     if (closed) return;
     const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
-    const words = find.value.trim().toLowerCase(), matches = (film) => `${film.name} ${film.class || film.tag} ${film.found || ""}`.toLowerCase().includes(words);
-    const sorted = films.filter((film) => matches(film) && WHICH[which.value](film)).sort(order);
+    const words = find.value.trim().toLowerCase(), matches = (video) => `${video.name} ${video.class || video.tag} ${video.found || ""}`.toLowerCase().includes(words);
+    const sorted = videos.filter((video) => matches(video) && WHICH[which.value](video)).sort(order);
     shown = sorted;
-    for (const id of selected) if (!shown.some((film) => film.id === id)) mark(id, false); // nobody changes what is not seen
-    const part = sorted.length < films.length ? `${sorted.length} of ` : "";
-    count.textContent = `${part}${films.length === 1 ? "1 video" : `${films.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
-    for (const id of cards.keys()) if (!films.some((film) => film.id === id)) { cards.get(id).remove(); cards.delete(id); }
-    for (const film of sorted) {
-      const text = JSON.stringify(film);
-      let card = cards.get(film.id);
+    for (const id of selected) if (!shown.some((video) => video.id === id)) mark(id, false); // nobody changes what is not seen
+    const part = sorted.length < videos.length ? `${sorted.length} of ` : "";
+    count.textContent = `${part}${videos.length === 1 ? "1 video" : `${videos.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
+    for (const id of cards.keys()) if (!videos.some((video) => video.id === id)) { cards.get(id).remove(); cards.delete(id); }
+    for (const video of sorted) {
+      const text = JSON.stringify(video);
+      let card = cards.get(video.id);
       if (!card || card.dataset.text !== text) {
-        const fresh = cardOf(film, { askRemove, select, on: selected.has(film.id) });
+        const fresh = cardOf(video, { askRemove, select, on: selected.has(video.id) });
         fresh.dataset.text = text;
         const focused = card?.contains(document.activeElement) && (document.activeElement.matches(".select") ? ".select" : "a");
         card?.replaceWith(fresh);
         card = fresh;
-        cards.set(film.id, card);
+        cards.set(video.id, card);
         if (focused) card.querySelector(focused)?.focus();
       }
     }
-    const wanted = sorted.map((film) => cards.get(film.id));
+    const wanted = sorted.map((video) => cards.get(video.id));
     if (list.children.length !== wanted.length || wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
-    empty.hidden = films.length + adding > 0;
-    chosen.hidden = !films.length;
+    empty.hidden = videos.length + adding > 0;
+    chosen.hidden = !videos.length;
     showSelection();
   }
 
-  function askRemove(film) {
+  function askRemove(video) {
     const box = dialog("Remove from the library?",
-      make("p", {}, `“${film.name}” leaves the list. Its file and its corrections stay; add the video again to see them.`),
+      make("p", {}, `“${video.name}” leaves the list. Its file and its corrections stay; add the video again to see them.`),
       make("form", { method: "dialog", class: "row" },
-        make("button", { class: "danger", onclick: async () => { try { await remove(`/api/films/${film.id}`); } catch (error) { tell(error.message); } refresh(); } }, "Remove"),
+        make("button", { class: "danger", onclick: async () => { try { await remove(`/api/videos/${video.id}`); } catch (error) { tell(error.message); } refresh(); } }, "Remove"),
         make("button", {}, "Cancel")));
     box.querySelector("button:last-child").focus();
   }
@@ -145,25 +145,25 @@ export function openLibrary(view) {
   return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
 }
 
-function cardOf(film, { askRemove, select, on }) {
-  const ready = film.state !== "waiting" && film.state !== "failed";
-  const image = film.frames ? make("img", { src: `/api/films/${film.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
-  const facts = [film.class ? `${film.class} (set)` : film.tag || film.found, film.seconds && duration(film.seconds), film.frames && `${film.frames} frames`, film.width && `${film.width}×${film.height}`];
-  const state = film.state === "ready" ? doubtBar(film)
-    : film.state === "failed" ? make("p", { class: "problem" }, film.problem)
-      : make("div", { class: "working" }, make("span", {}, `${WORDS[film.state]} ${["waiting", "read"].includes(film.state) ? "" : percent(film.done)}`), make("progress", { max: "1", value: String(film.done), "aria-label": WORDS[film.state] }));
-  const title = make("span", { class: "name", title: film.name }, film.name);
-  const box = make("input", { type: "checkbox", class: "select", checked: on, "aria-label": `Select ${film.name}`, title: "Select; with Shift up to here", onclick: (event) => select(film.id, box.checked, event.shiftKey) });
+function cardOf(video, { askRemove, select, on }) {
+  const ready = video.state !== "waiting" && video.state !== "failed";
+  const image = video.frames ? make("img", { src: `/api/videos/${video.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
+  const facts = [video.class ? `${video.class} (set)` : video.tag || video.found, video.seconds && duration(video.seconds), video.frames && `${video.frames} frames`, video.width && `${video.width}×${video.height}`];
+  const state = video.state === "ready" ? doubtBar(video)
+    : video.state === "failed" ? make("p", { class: "problem" }, video.problem)
+      : make("div", { class: "working" }, make("span", {}, `${WORDS[video.state]} ${["waiting", "read"].includes(video.state) ? "" : percent(video.done)}`), make("progress", { max: "1", value: String(video.done), "aria-label": WORDS[video.state] }));
+  const title = make("span", { class: "name", title: video.name }, video.name);
+  const box = make("input", { type: "checkbox", class: "select", checked: on, "aria-label": `Select ${video.name}`, title: "Select; with Shift up to here", onclick: (event) => select(video.id, box.checked, event.shiftKey) });
   const toggled = (event) => {
     if (!event.shiftKey) return;
     event.preventDefault(); // it would open a window
-    select(film.id, !box.checked, true);
+    select(video.id, !box.checked, true);
   };
-  return make("li", { class: `film ${film.state}` }, box,
-    make(ready ? "a" : "div", { class: "open", href: ready ? `#film=${film.id}` : null, onclick: toggled },
-      make("div", { class: "image" }, image, film.box && boxOver(film), allChecked(film) && make("span", { class: "badge" }, "all checked")),
+  return make("li", { class: `video ${video.state}` }, box,
+    make(ready ? "a" : "div", { class: "open", href: ready ? `#video=${video.id}` : null, onclick: toggled },
+      make("div", { class: "image" }, image, video.box && boxOver(video), allChecked(video) && make("span", { class: "badge" }, "all checked")),
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
-    make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${film.name} from the library`, title: "Remove from the library", onclick: () => askRemove(film) }, "×"));
+    make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${video.name} from the library`, title: "Remove from the library", onclick: () => askRemove(video) }, "×"));
 }
 
 const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
@@ -177,10 +177,10 @@ function boxOver({ box: [x1, y1, x2, y2], width, height }) {
   return drawing;
 }
 
-function doubtBar(film) {
-  const text = `${percent(film.doubtful)} of frames doubtful, ${percent(film.checked)} checked${film.interpolated ? `, ${percent(film.interpolated)} interpolated` : ""}`;
+function doubtBar(video) {
+  const text = `${percent(video.doubtful)} of frames doubtful, ${percent(video.checked)} checked${video.interpolated ? `, ${percent(video.interpolated)} interpolated` : ""}`;
   const bar = make("div", { class: "share", role: "img", "aria-label": text });
-  for (const [name, share] of [["checked", film.checked], ["interpolated", film.interpolated], ["doubtful", film.doubtful]]) {
+  for (const [name, share] of [["checked", video.checked], ["interpolated", video.interpolated], ["doubtful", video.doubtful]]) {
     const part = make("i", { class: name });
     part.style.width = `${100 * share}%`;
     bar.append(part);

@@ -2,7 +2,7 @@
 
 import { clearMessages, make, tell } from "./dom.js";
 import { exportDialog } from "./exchange.js";
-import { openFilm } from "./film.js";
+import { openVideo } from "./video.js";
 import { showKeys } from "./keys.js";
 import { openLibrary } from "./library.js";
 import { learnDialog, watchLesson } from "./teach.js";
@@ -18,28 +18,28 @@ function told({ text, kind }) {
 }
 
 async function route() {
-  const film = parameters().get("film") || "", frame = parameters().get("frame");
-  if (film && film === opened && current) { // the address was changed by hand
-    if (frame !== null && current.film.frame[current.position] !== Number(frame)) current.go(current.film.frame.indexOf(Number(frame)));
+  const video = parameters().get("video") || parameters().get("film") || "", frame = parameters().get("frame");
+  if (video && video === opened && current) { // the address was changed by hand
+    if (frame !== null && current.video.frame[current.position] !== Number(frame)) current.go(current.video.frame.indexOf(Number(frame)));
     return;
   }
   current?.close();
   current = null;
-  opened = film;
+  opened = video;
   told({ text: "", kind: "" });
   clearMessages();
   where.replaceChildren();
-  if (!film) {
+  if (!video) {
     current = openLibrary(view);
     document.title = "colocam";
     return;
   }
   try {
-    const next = await openFilm(view, film, frame === null ? null : Number(frame), told);
-    if (opened !== film || !next) { next?.close(); return; }
+    const next = await openVideo(view, video, frame === null ? null : Number(frame), told);
+    if (opened !== video || !next) { next?.close(); return; }
     current = next;
-    where.replaceChildren(make("a", { href: "#" }, "Library"), " / ", make("strong", {}, next.film.name));
-    document.title = `${next.film.name} – colocam`;
+    where.replaceChildren(make("a", { href: "#" }, "Library"), " / ", make("strong", {}, next.video.name));
+    document.title = `${next.video.name} – colocam`;
     window.colocam = next; // for people who look behind the page, and for tests
   } catch (error) {
     tell(error.message);
@@ -55,7 +55,7 @@ function setTheme(theme) {
 setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
 document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.changed?.(); });
 document.getElementById("help").addEventListener("click", showKeys);
-document.getElementById("export").addEventListener("click", () => exportDialog(current?.film?.id));
+document.getElementById("export").addEventListener("click", () => exportDialog(current?.video?.id));
 document.getElementById("learn").addEventListener("click", () => learnDialog(current));
 window.addEventListener("hashchange", route);
 // What the mouse uses takes no focus, so that keys still mean the video. People who use Tab keep their focus.

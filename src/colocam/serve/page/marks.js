@@ -140,12 +140,12 @@ function follow({ state, box, main, base }, frames, cuts, absent) {
 }
 
 // A box carried on along the model's boxes of its object, one { box, track } or null for each frame from that of the box: it
-// moves as their centres do. Where the model has lost the track, and where it looks at something else, the box stays.
+// moves as their centers do. Where the model has lost the track, and where it looks at something else, the box stays.
 export function carried(box, guides, width, height) {
-  const centre = ([x1, y1, x2, y2]) => [(x1 + x2) / 2, (y1 + y2) / 2], [from] = guides, guided = from && overlap(box, from.box) > 0;
+  const center = ([x1, y1, x2, y2]) => [(x1 + x2) / 2, (y1 + y2) / 2], [from] = guides, guided = from && overlap(box, from.box) > 0;
   let [dx, dy] = [0, 0];
   return guides.slice(1).map((guide) => {
-    if (guided && guide?.track === from.track) [dx, dy] = centre(guide.box).map((at, axis) => at - centre(from.box)[axis]);
+    if (guided && guide?.track === from.track) [dx, dy] = center(guide.box).map((at, axis) => at - center(from.box)[axis]);
     return moved(box, dx, dy, width, height).map((side) => Math.round(side * 100) / 100);
   });
 }

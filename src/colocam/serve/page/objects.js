@@ -24,7 +24,7 @@ export class Objects {
   // The objects on the screen: all, or the selected one alone.
   shown() { return this.alone ? [[this.selected, this.view.marks]] : [...this.all]; }
 
-  box(number, at) { return boxOf(this.all.get(number), this.view.film.results, at); }
+  box(number, at) { return boxOf(this.all.get(number), this.view.video.results, at); }
 
   numbersIn(at) { return [...this.all.keys()].filter((number) => this.box(number, at)); }
 
@@ -55,7 +55,7 @@ export class Objects {
     return 1 + Math.max(FIRST, ...[...done, ...undone].flatMap((edit) => edit.actions.flatMap((one) => [one.track || FIRST, one.into || FIRST])));
   }
 
-  whole() { return this.view.span(0, this.view.film.frame.length); }
+  whole() { return this.view.span(0, this.view.video.frame.length); }
 
   // Actions with the number of their object. What the model alone has found becomes an object of its own first.
   numbered(number, actions) {
@@ -70,7 +70,7 @@ export class Objects {
   // A box beside that of the selected object, in its class: arrows and the mouse put it where it belongs.
   add() {
     this.view.flush();
-    const { view } = this, { width, height } = view.film, here = view.seen().box, number = this.nextNumber(), tag = view.seen().tag || view.parts.classes()[0];
+    const { view } = this, { width, height } = view.video, here = view.seen().box, number = this.nextNumber(), tag = view.seen().tag || view.parts.classes()[0];
     const [x1, y1, x2, y2] = here || [width * 0.3, height * 0.3, width * 0.7, height * 0.7], by = here ? (x1 + x2 < width ? 1 : -1) * Math.min(width / 4, x1 + x2 < width ? width - x2 : x1) : 0;
     const actions = [{ kind: "box", ...view.span(view.position, view.position + 1), box: [x1 + by, y1, x2 + by, y2] }, ...(tag ? [{ kind: "class", ...this.whole(), tag }] : [])];
     this.selected = number;
@@ -80,9 +80,9 @@ export class Objects {
   // From this frame on it is another object.
   split() {
     this.view.flush();
-    const { view } = this, { position, film } = view, there = (from, to) => { for (let at = from; at < to; at++) if (this.box(this.selected, at)) return true; return false; };
-    if (!there(0, position) || !there(position, film.frame.length)) { tell("There is nothing to split: this object is on one side of this frame only.", "note"); return; }
-    const into = this.nextNumber(), actions = this.numbered(this.selected, [{ kind: "move", ...view.span(position, film.frame.length), into }]);
+    const { view } = this, { position, video } = view, there = (from, to) => { for (let at = from; at < to; at++) if (this.box(this.selected, at)) return true; return false; };
+    if (!there(0, position) || !there(position, video.frame.length)) { tell("There is nothing to split: this object is on one side of this frame only.", "note"); return; }
+    const into = this.nextNumber(), actions = this.numbered(this.selected, [{ kind: "move", ...view.span(position, video.frame.length), into }]);
     this.selected = actions.at(-1).into;
     view.send(actions);
   }
@@ -91,12 +91,12 @@ export class Objects {
     this.view.flush();
     const others = [...this.all.keys()].filter((number) => number !== this.selected && typeof number === "number");
     if (!others.length) { tell("There is no other object to unite this one with.", "note"); return; }
-    const { film, position } = this.view, both = (number) => film.frame.filter((_, at) => this.box(number, at) && this.box(this.selected, at)).length;
-    askObject(this.selected, others.map((number) => ({ number, tag: tagOf(this.all.get(number), film.results, position), both: both(number) })), (number) => this.uniteWith(number));
+    const { video, position } = this.view, both = (number) => video.frame.filter((_, at) => this.box(number, at) && this.box(this.selected, at)).length;
+    askObject(this.selected, others.map((number) => ({ number, tag: tagOf(this.all.get(number), video.results, position), both: both(number) })), (number) => this.uniteWith(number));
   }
 
   uniteWith(into) {
-    const { view } = this, { results, frame } = view.film, mine = view.marks, its = this.all.get(into);
+    const { view } = this, { results, frame } = view.video, mine = view.marks, its = this.all.get(into);
     const there = [...frame.keys()].filter((at) => this.box(this.selected, at)), tag = tagOf(its, results, there[0] ?? 0);
     const renamed = there.filter((at) => tagOf(mine, results, at) !== tag);
     const actions = this.numbered(this.selected, [{ kind: "move", ...this.whole() }]);
@@ -108,7 +108,7 @@ export class Objects {
 
   // Boxes of people go; where the model has found one, it is said that none is there.
   remove() {
-    const { view } = this, { frame, results } = view.film, mine = view.marks, runs = [];
+    const { view } = this, { frame, results } = view.video, mine = view.marks, runs = [];
     const boxes = frame.filter((_, at) => this.box(this.selected, at)).length;
     for (let at = 0; at < frame.length; at++) {
       if (!predictedBox(mine, results, at)) continue;
@@ -129,8 +129,8 @@ export class Objects {
 
   // A button for each object: its number, its class, and what is known of it in this frame.
   list(stateOf) {
-    const { film, position } = this.view;
-    return [...this.all].map(([number, marks]) => ({ number, tag: tagOf(marks, film.results, position), here: stateOf(number), pressed: number === this.selected }));
+    const { video, position } = this.view;
+    return [...this.all].map(([number, marks]) => ({ number, tag: tagOf(marks, video.results, position), here: stateOf(number), pressed: number === this.selected }));
   }
 }
 

@@ -1,10 +1,10 @@
-// What a person sets for videos: their class, and the settings of the library. They are localised again; corrections stay.
+// What a person sets for videos: their class, and the settings of the library. They are localized again; corrections stay.
 
 import { postJson } from "./api.js";
 import { dialog, make } from "./dom.js";
 
 const FOUND = "", FOLDERS = "folders"; // values of the first choices; classes have the prefix "="
-const AGAIN = "The videos are localised again, unless that was done before. Corrections stay.";
+const AGAIN = "The videos are localized again, unless that was done before. Corrections stay.";
 
 // Ask, send what the form says, and say inside the dialog what was refused.
 function ask(title, words, fields, { path, body, done }) {
@@ -26,15 +26,15 @@ function ask(title, words, fields, { path, body, done }) {
 }
 
 // The class that videos show. Their folders and the model's classes are offered.
-export function askTags(films, classes, done) {
-  const offered = films.filter((film) => film.offered), names = [...new Set(offered.map((film) => film.offered))].sort();
-  const same = new Set(films.map((film) => film.class)).size === 1 ? films[0].class : null;
+export function askTags(videos, classes, done) {
+  const offered = videos.filter((video) => video.offered), names = [...new Set(offered.map((video) => video.offered))].sort();
+  const same = new Set(videos.map((video) => video.class)).size === 1 ? videos[0].class : null;
   const choices = [[FOUND, "found by the model"], ...(offered.length ? [[FOLDERS, `as in their folders: ${names.join(", ")}`]] : []), ...classes.map((name) => [`=${name}`, name])];
   const wanted = same ? `=${same}` : same === null || !offered.length ? FOUND : FOLDERS;
   const select = make("select", { id: "video-class" }, ...choices.map(([value, text]) => make("option", { value, selected: value === wanted }, text)));
-  const tagOf = (film) => (select.value === FOLDERS ? film.offered || film.class : select.value.slice(1));
-  const title = films.length === 1 ? `Class of ${films[0].name}` : `Class of ${films.length} videos`;
-  const body = () => ({ tags: Object.fromEntries(films.map((film) => [film.id, tagOf(film)])) });
+  const tagOf = (video) => (select.value === FOLDERS ? video.offered || video.class : select.value.slice(1));
+  const title = videos.length === 1 ? `Class of ${videos[0].name}` : `Class of ${videos.length} videos`;
+  const body = () => ({ tags: Object.fromEntries(videos.map((video) => [video.id, tagOf(video)])) });
   ask(title, `${classes.length ? "" : "The model is not loaded yet, so its classes are not known. "}${AGAIN}`, [make("label", { for: "video-class" }, "Class"), select], { path: "/api/tags", body, done });
 }
 

@@ -19,12 +19,12 @@ export function moved(box, dx, dy, width, height) {
 
 export class Overlay {
   // seen() gives { box, label, kind, others, heat, opacity, outline, other, otherLabel }; edited(box) is called when a box was
-  // drawn, without it boxes cannot be changed; chosen(number) when one of the others is pressed; zoomed(zoom, centre) when the wheel asks for another zoom.
-  constructor({ stage, heat, overlay }, film, { seen, edited, chosen, zoomed }) {
+  // drawn, without it boxes cannot be changed; chosen(number) when one of the others is pressed; zoomed(zoom, center) when the wheel asks for another zoom.
+  constructor({ stage, heat, overlay }, video, { seen, edited, chosen, zoomed }) {
     const canvas = overlay;
-    Object.assign(this, { stage, canvas, film, seen, edited, chosen, zoomed, heat: heat.getContext("2d") });
+    Object.assign(this, { stage, canvas, video, seen, edited, chosen, zoomed, heat: heat.getContext("2d") });
     this.zoom = 1;
-    this.centre = [0.5, 0.5];
+    this.center = [0.5, 0.5];
     this.drag = null;
     this.resized = new ResizeObserver(() => this.layout());
     this.resized.observe(stage.parentElement);
@@ -40,31 +40,31 @@ export class Overlay {
   // The stage is as large as the frame fits into its parent, times the zoom.
   layout() {
     const room = this.stage.parentElement.getBoundingClientRect();
-    const fit = Math.min(room.width / this.film.width, room.height / this.film.height);
-    const width = Math.max(1, this.film.width * fit * this.zoom), height = Math.max(1, this.film.height * fit * this.zoom);
+    const fit = Math.min(room.width / this.video.width, room.height / this.video.height);
+    const width = Math.max(1, this.video.width * fit * this.zoom), height = Math.max(1, this.video.height * fit * this.zoom);
     const place = (size, space, at) => (size <= space ? (space - size) / 2 : Math.min(0, Math.max(space - size, space / 2 - at * size)));
     Object.assign(this.stage.style, {
       width: `${width}px`, height: `${height}px`,
-      left: `${place(width, room.width, this.centre[0])}px`, top: `${place(height, room.height, this.centre[1])}px`,
+      left: `${place(width, room.width, this.center[0])}px`, top: `${place(height, room.height, this.center[1])}px`,
     });
     const sharp = Math.min(window.devicePixelRatio || 1, 4096 / Math.max(width, height));
     this.canvas.width = Math.round(width * sharp);
     this.canvas.height = Math.round(height * sharp);
-    this.scale = this.canvas.width / this.film.width;
+    this.scale = this.canvas.width / this.video.width;
     this.sharp = sharp;
     this.draw();
   }
 
-  setZoom(zoom, centre = this.centre) {
+  setZoom(zoom, center = this.center) {
     this.zoom = Math.min(16, Math.max(1, zoom));
-    this.centre = this.zoom === 1 ? [0.5, 0.5] : centre;
+    this.center = this.zoom === 1 ? [0.5, 0.5] : center;
     this.layout();
   }
 
   wheel(event) {
     event.preventDefault();
     const [x, y] = this.point(event);
-    const at = [x / this.film.width, y / this.film.height];
+    const at = [x / this.video.width, y / this.video.height];
     this.zoomed(this.zoom * (event.deltaY < 0 ? 1.25 : 0.8), at);
   }
 
@@ -81,13 +81,13 @@ export class Overlay {
     const shown = this.drag?.box || box;
     for (const one of others) {
       const near = Boolean(shown) && Math.abs(one.box[1] - shown[1]) * this.scale < 20 * this.sharp; // two labels would cover each other
-      this.outline(context, one.box, colourOf(one.kind), DASHES[one.kind] || [], 1.2);
-      this.label(context, one.box, one.label, colourOf(one.kind), near);
+      this.outline(context, one.box, colorOf(one.kind), DASHES[one.kind] || [], 1.2);
+      this.label(context, one.box, one.label, colorOf(one.kind), near);
     }
     if (!shown) return this.note(context, label, kind);
-    this.outline(context, shown, colourOf(kind), DASHES[kind] || []);
-    if (this.edited) this.handles(context, shown, colourOf(kind));
-    this.label(context, shown, label, colourOf(kind));
+    this.outline(context, shown, colorOf(kind), DASHES[kind] || []);
+    if (this.edited) this.handles(context, shown, colorOf(kind));
+    this.label(context, shown, label, colorOf(kind));
   }
 
   // The browser enlarges the small canvas while it composes the page, which costs less than drawing it enlarged.
@@ -100,14 +100,14 @@ export class Overlay {
     this.heat.putImageData(image, 0, 0);
   }
 
-  outline(context, box, colour, dash, width = 2) {
+  outline(context, box, color, dash, width = 2) {
     const [x1, y1, x2, y2] = box.map((value) => value * this.scale), line = width * this.sharp;
     context.lineWidth = line + 2 * this.sharp;
     context.strokeStyle = "rgba(0, 0, 0, 0.65)";
     context.setLineDash([]);
     context.strokeRect(x1, y1, x2 - x1, y2 - y1);
     context.lineWidth = line;
-    context.strokeStyle = colour;
+    context.strokeStyle = color;
     context.setLineDash(dash.map((length) => length * this.sharp));
     context.strokeRect(x1, y1, x2 - x1, y2 - y1);
     context.setLineDash([]);
@@ -119,16 +119,16 @@ export class Overlay {
       for (let at = 0; at < points.length; at += 2) context[at ? "lineTo" : "moveTo"]((points[at] + 0.5) * this.scale, (points[at + 1] + 0.5) * this.scale);
       context.closePath();
     }
-    for (const [width, colour] of [[4, "rgba(0, 0, 0, 0.6)"], [2, "#5eead4"]]) {
+    for (const [width, color] of [[4, "rgba(0, 0, 0, 0.6)"], [2, "#5eead4"]]) {
       context.lineWidth = width * this.sharp;
-      context.strokeStyle = colour;
+      context.strokeStyle = color;
       context.stroke();
     }
   }
 
-  handles(context, box, colour) {
+  handles(context, box, color) {
     const half = 3.5 * this.sharp;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.strokeStyle = "rgba(0, 0, 0, 0.7)";
     context.lineWidth = this.sharp;
     for (const [x, y] of Object.values(handlePoints(box))) {
@@ -137,14 +137,14 @@ export class Overlay {
     }
   }
 
-  label(context, box, text, colour, under = false) {
+  label(context, box, text, color, under = false) {
     const size = 13 * this.sharp, pad = 5 * this.sharp;
     context.font = `600 ${size}px system-ui, sans-serif`;
     const width = context.measureText(text).width + 2 * pad, height = size + 1.4 * pad;
     const x = Math.max(0, Math.min(box[0] * this.scale, this.canvas.width - width));
     const above = box[1] * this.scale - height - 2 * this.sharp, below = box[3] * this.scale + 2 * this.sharp;
     const y = above >= 0 && !under ? above : below + height <= this.canvas.height ? below : 0;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.fillRect(x, y, width, height);
     context.fillStyle = "#10141d";
     context.textBaseline = "middle";
@@ -156,21 +156,21 @@ export class Overlay {
     context.font = `600 ${size}px system-ui, sans-serif`;
     context.fillStyle = "rgba(16, 20, 29, 0.75)";
     context.fillRect(pad, pad, context.measureText(text).width + 2 * pad, size + 1.5 * pad);
-    context.fillStyle = kind === "predicted" ? "#e8ecf4" : colourOf(kind);
+    context.fillStyle = kind === "predicted" ? "#e8ecf4" : colorOf(kind);
     context.textBaseline = "middle";
     context.fillText(text, 2 * pad, pad + (size + 1.5 * pad) / 2);
   }
 
   point(event) {
     const area = this.canvas.getBoundingClientRect();
-    return [((event.clientX - area.left) / area.width) * this.film.width, ((event.clientY - area.top) / area.height) * this.film.height];
+    return [((event.clientX - area.left) / area.width) * this.video.width, ((event.clientY - area.top) / area.height) * this.video.height];
   }
 
   // What a press at a point would do: a handle's name, "move", "other" or "draw".
   hit(x, y, pointer) {
     const { box } = this.seen(), elsewhere = this.otherAt(x, y) ? "other" : "draw";
     if (!box) return elsewhere;
-    const reach = ((pointer === "touch" ? HANDLE.touch : HANDLE.mouse) * this.film.width) / this.canvas.getBoundingClientRect().width;
+    const reach = ((pointer === "touch" ? HANDLE.touch : HANDLE.mouse) * this.video.width) / this.canvas.getBoundingClientRect().width;
     for (const [name, [hx, hy]] of Object.entries(handlePoints(box))) {
       if (Math.abs(x - hx) <= reach && Math.abs(y - hy) <= reach) return name;
     }
@@ -198,9 +198,9 @@ export class Overlay {
       return;
     }
     const { what, start } = this.drag, dx = x - this.drag.x, dy = y - this.drag.y;
-    const far = (3 * this.film.width) / this.canvas.getBoundingClientRect().width;
+    const far = (3 * this.video.width) / this.canvas.getBoundingClientRect().width;
     if (!this.drag.box && Math.hypot(dx, dy) < far) return;
-    const { width, height } = this.film;
+    const { width, height } = this.video;
     if (what === "draw") this.drag.box = clipped([this.drag.x, this.drag.y, x, y], width, height);
     else if (what === "move") this.drag.box = moved(start, dx, dy, width, height);
     else {
@@ -227,6 +227,6 @@ function handlePoints([x1, y1, x2, y2]) {
   return { nw: [x1, y1], ne: [x2, y1], se: [x2, y2], sw: [x1, y2], n: [x, y1], e: [x2, y], s: [x, y2], w: [x1, y] };
 }
 
-export function colourOf(kind) {
+export function colorOf(kind) {
   return { predicted: "#6ea8fe", accepted: "#4ade80", box: "#fbbf24", follows: "#fcd34d", asked: "#fb7185", none: "#c4b5fd", doubtful: "#fb7185", beside: OTHER }[kind] || "#6ea8fe";
 }

@@ -3,7 +3,7 @@
 import { ASKED, BOX, isKey } from "./marks.js";
 
 // The frames around a position up to the next cut or marked frame: the first, and the one after the last. Around a frame
-// that is asked about, only the neighbours that are asked about too: one answer is for all of them.
+// that is asked about, only the neighbors that are asked about too: one answer is for all of them.
 export function stretchAround(position, cuts, state) {
   const begins = new Set(cuts), asked = (at) => state[at] === ASKED;
   if (asked(position)) {
@@ -37,7 +37,7 @@ export function keyFrames(state) {
 }
 
 // The nearest of ascending positions after or before the present one.
-export function neighbour(positions, position, forward) {
+export function neighbor(positions, position, forward) {
   return forward ? positions.find((at) => at > position) : positions.findLast((at) => at < position);
 }
 

@@ -9,9 +9,9 @@ const KEEP = 48;
 
 export class Player {
   // shown(position) is called when another frame is on the screen; state() when playing begins or ends.
-  constructor(film, { video, still, shown, state, problem }) {
-    Object.assign(this, { film, video, still, onShown: shown, onState: state, onProblem: problem });
-    this.count = film.frame.length;
+  constructor(video, { media, still, shown, state, problem }) {
+    Object.assign(this, { video, media, still, onShown: shown, onState: state, onProblem: problem });
+    this.count = video.frame.length;
     this.target = 0;
     this.position = -1;
     this.bitmaps = new Map();
@@ -19,23 +19,23 @@ export class Player {
     this.hasProxy = false;
     this.closed = false;
     this.copy = null;
-    this.setProxy(film.proxy);
+    this.setProxy(video.proxy);
     const each = (_now, frame) => {
       if (this.closed) return;
       if (!this.playing || !this.drawPlayed()) this.presented(this.nearest(frame.mediaTime));
-      video.requestVideoFrameCallback(each);
+      media.requestVideoFrameCallback(each);
     };
-    video.requestVideoFrameCallback(each);
-    video.addEventListener("ended", () => this.pause());
-    video.addEventListener("error", () => { this.hasProxy = false; });
+    media.requestVideoFrameCallback(each);
+    media.addEventListener("ended", () => this.pause());
+    media.addEventListener("error", () => { this.hasProxy = false; });
   }
 
   setProxy(times) {
     if (!times?.length || this.hasProxy) return;
     this.times = times;
     this.hasProxy = true;
-    this.video.src = `/api/films/${this.film.id}/proxy`;
-    this.video.currentTime = this.middle(this.target);
+    this.media.src = `/api/videos/${this.video.id}/proxy`;
+    this.media.currentTime = this.middle(this.target);
   }
 
   // The frame whose time in the proxy is nearest to the one that the browser states.
@@ -46,10 +46,10 @@ export class Player {
     return time - this.times[after - 1] <= this.times[after] - time ? after - 1 : after;
   }
 
-  // A time well inside a frame, so that rounding cannot reach its neighbour.
+  // A time well inside a frame, so that rounding cannot reach its neighbor.
   middle(position) {
     const start = this.times[position];
-    const next = position + 1 < this.count ? this.times[position + 1] : start + 1 / this.film.fps;
+    const next = position + 1 < this.count ? this.times[position + 1] : start + 1 / this.video.fps;
     return start + (next - start) / 2;
   }
 
@@ -73,7 +73,7 @@ export class Player {
 
   drawCopy() {
     if (!this.copy) return;
-    if (this.still.hidden) drawInto(this.copy, this.video, this.video.videoWidth, this.video.videoHeight);
+    if (this.still.hidden) drawInto(this.copy, this.media, this.media.videoWidth, this.media.videoHeight);
     else drawInto(this.copy, this.still, this.still.width, this.still.height);
   }
 
@@ -81,7 +81,7 @@ export class Player {
   drawPlayed() {
     if (!("VideoFrame" in window)) return false;
     let frame;
-    try { frame = new VideoFrame(this.video); } catch { return false; }
+    try { frame = new VideoFrame(this.media); } catch { return false; }
     this.paint(frame, frame.displayWidth, frame.displayHeight);
     this.target = this.nearest(frame.timestamp / 1e6);
     frame.close();
@@ -109,7 +109,7 @@ export class Player {
   async go(position) {
     this.stop();
     this.target = Math.max(0, Math.min(this.count - 1, position));
-    if (this.hasProxy) this.video.currentTime = this.middle(this.target);
+    if (this.hasProxy) this.media.currentTime = this.middle(this.target);
     await this.exact(this.target);
   }
 
@@ -132,7 +132,7 @@ export class Player {
   }
 
   async load(position, signal) {
-    const blob = await getBlob(`/api/films/${this.film.id}/stills/${this.film.frame[position]}`, signal);
+    const blob = await getBlob(`/api/videos/${this.video.id}/stills/${this.video.frame[position]}`, signal);
     const bitmap = await createImageBitmap(blob);
     this.bitmaps.set(position, bitmap);
     while (this.bitmaps.size > KEEP) {
@@ -156,8 +156,8 @@ export class Player {
     this.playing = true;
     this.onState();
     if (!this.hasProxy) return this.playStills();
-    this.video.currentTime = this.middle(this.target);
-    try { await this.video.play(); } catch { this.stop(); }
+    this.media.currentTime = this.middle(this.target);
+    try { await this.media.play(); } catch { this.stop(); }
   }
 
   // Without a proxy, frame by frame, as fast as they come.
@@ -171,7 +171,7 @@ export class Player {
         this.paint(bitmap, bitmap.width, bitmap.height);
         this.tell(next);
       } catch { break; }
-      await new Promise((done) => setTimeout(done, Math.max(0, 1000 / this.film.fps - (performance.now() - begun))));
+      await new Promise((done) => setTimeout(done, Math.max(0, 1000 / this.video.fps - (performance.now() - begun))));
     }
     this.stop();
   }
@@ -179,7 +179,7 @@ export class Player {
   stop() {
     if (!this.playing) return;
     this.playing = false;
-    this.video.pause();
+    this.media.pause();
     this.onState();
   }
 
@@ -192,8 +192,8 @@ export class Player {
   close() {
     this.closed = true;
     this.stop();
-    this.video.removeAttribute("src");
-    this.video.load();
+    this.media.removeAttribute("src");
+    this.media.load();
     for (const bitmap of this.bitmaps.values()) bitmap.close();
   }
 }

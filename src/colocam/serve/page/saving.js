@@ -14,9 +14,9 @@ const tabOf = () => {
 export class Saving {
   // told(status) is called with { text, kind }; changed() when the history is another; saved() after each edit
   // that is saved; conflict(theirs, mine) asks.
-  constructor(film, { told, changed, saved, conflict }) {
-    Object.assign(this, { film, told, changed, saved, conflict });
-    this.key = `${PREFIX}${film}-${tabOf()}`;
+  constructor(video, { told, changed, saved, conflict }) {
+    Object.assign(this, { video, told, changed, saved, conflict });
+    this.key = `${PREFIX}${video}-${tabOf()}`;
     this.waiting = this.adopt();
     this.history = { done: [], undone: [] };
     this.version = 0;
@@ -27,7 +27,7 @@ export class Saving {
   // The own queue of an earlier load, and queues of tabs that were closed before they could save.
   adopt() {
     const found = [];
-    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(`${PREFIX}${this.film}-`))) {
+    for (const key of Object.keys(localStorage).filter((name) => name.startsWith(`${PREFIX}${this.video}-`))) {
       const stored = JSON.parse(localStorage.getItem(key));
       if (key !== this.key && Date.now() - stored.at < 20000) continue;
       found.push(...stored.changes);
@@ -42,7 +42,7 @@ export class Saving {
   }
 
   async fetchHistory() {
-    const stored = await getJson(`/api/films/${this.film}/history`);
+    const stored = await getJson(`/api/videos/${this.video}/history`);
     if (stored.version < this.version) return this.fetchHistory(); // a change was saved while the answer was on its way
     this.version = stored.version;
     this.history = { done: stored.done, undone: stored.undone };
@@ -53,7 +53,7 @@ export class Saving {
   // Other pages may have changed the video while this one was in the background.
   async refresh() {
     if (this.waiting.length || this.busy || this.closed) return;
-    const stored = await getJson(`/api/films/${this.film}/history`);
+    const stored = await getJson(`/api/videos/${this.video}/history`);
     if (stored.version !== this.version && !this.waiting.length) await this.fetchHistory();
   }
 
@@ -87,7 +87,7 @@ export class Saving {
   async sendFirst() {
     const first = this.waiting[0];
     try {
-      const answer = await postJson(`/api/films/${this.film}/history`, { ...first, version: this.version });
+      const answer = await postJson(`/api/videos/${this.video}/history`, { ...first, version: this.version });
       this.version = Math.max(this.version, answer.version);
       this.waiting.shift();
       this.store();

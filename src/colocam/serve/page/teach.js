@@ -5,8 +5,8 @@ import { dialog, make, percent, tell } from "./dom.js";
 import { OTHER } from "./overlay.js";
 
 const EVERY = 10; // corrections from one lesson to the next
-const OPTION = "colocam-learn-often", COUNT = "colocam-unlearnt", WATCHED = "colocam-lesson";
-const STATES = { never: "Nothing was learnt yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
+const OPTION = "colocam-learn-often", COUNT = "colocam-unlearned", WATCHED = "colocam-lesson";
+const STATES = { never: "Nothing was learned yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
 const STAGES = { classes: "new classes", head: "classes", threshold: "threshold", presence: "presence", decoder: "decoder" };
 const BEFORE = "#6ea8fe";
 
@@ -18,7 +18,7 @@ export async function corrected(view) {
   localStorage.setItem(COUNT, "0");
   try {
     const quick = await postJson("/api/lessons/quick", {});
-    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The video is being localised again.`, "note");
+    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The video is being localized again.`, "note");
     await view.renew();
   } catch (error) { tell(error.message); return; }
   try { await postJson("/api/lessons", {}); watchLesson(); } catch { /* the last lesson is still running: the next one has these corrections too */ }
@@ -60,12 +60,12 @@ export async function learnDialog(view) {
     try { await postJson("/api/models", { key }); await show(); await view?.renew?.(); } catch (error) { tell(error.message); }
   }
 
-  function showModels({ models, active, first, films }) {
+  function showModels({ models, active, first, videos }) {
     const text = JSON.stringify([models, active]);
     if (text === shownModels) return;
     shownModels = text;
     const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
-      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < films ? ` (${one.seen} of ${films} videos done)` : ""}`)));
+      make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < videos ? ` (${one.seen} of ${videos} videos done)` : ""}`)));
     const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
     const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
     const focused = document.activeElement?.closest(".use");
@@ -80,7 +80,7 @@ export async function learnDialog(view) {
     const text = JSON.stringify(found);
     if (text === shownChanges) return;
     shownChanges = text;
-    const looked = found.compared < found.films ? ` The new model is done with ${found.compared} of ${found.films} videos.` : "";
+    const looked = found.compared < found.videos ? ` The new model is done with ${found.compared} of ${found.videos} videos.` : "";
     const words = found.moved.length ? "The boxes that moved most:" : found.compared ? "No box moved." : "";
     const items = found.moved.map((one) => movedItem(one, () => box.close()));
     changes.replaceChildren(make("h2", {}, "What did my corrections change?"), make("p", {}, `${words}${looked}`),
@@ -137,7 +137,7 @@ export function progressOf(lines) {
   return { title: found[1], done: Number(found[2]), total: Number(found[3]), left: seconds && (seconds < 100 ? `${seconds} s` : `${Math.round(seconds / 60)} min`) };
 }
 
-// How well the old and the new model agree with corrections that neither has learnt from.
+// How well the old and the new model agree with corrections that neither has learned from.
 function agreementOf({ stages, held_out: frames }) {
   const before = stages[0], after = stages.filter((one) => one.kept).at(-1);
   if (!before) return [];
@@ -149,12 +149,12 @@ function agreementOf({ stages, held_out: frames }) {
   return [make("table", { class: "agreement" }, make("caption", {}, `Agreement with ${frames === 1 ? "1 held-out correction" : `${frames} held-out corrections`}`),
     make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "before"), make("th", { scope: "col" }, "after"))),
     make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above ½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), ...(presence ? [row("loss of presence", "presence_loss", number)] : []))),
-  make("p", { class: "dim small" }, named(true) ? `Learnt: ${named(true)}.` : "Nothing was learnt that agrees as well with the held-out corrections, so the new model equals the old one.",
+  make("p", { class: "dim small" }, named(true) ? `Learned: ${named(true)}.` : "Nothing was learned that agrees as well with the held-out corrections, so the new model equals the old one.",
     named(true) && named(false) ? ` Not kept, because the model would agree less: ${named(false)}.` : "")];
 }
 
 function movedItem(one, leave) {
-  const image = (words, box, colour) => {
+  const image = (words, box, color) => {
     const canvas = make("canvas", { role: "img", width: 320, height: 180, "aria-label": `${words}: ${box ? `box ${box.map(Math.round).join(", ")}` : "no object"}` });
     return [canvas, (bitmap) => {
       const scale = 320 / bitmap.width, context = canvas.getContext("2d");
@@ -163,19 +163,19 @@ function movedItem(one, leave) {
       canvas.dataset.drawn = "yes";
       if (!box) return;
       context.lineWidth = 3;
-      context.strokeStyle = colour;
+      context.strokeStyle = color;
       context.strokeRect(box[0] * scale, box[1] * scale, (box[2] - box[0]) * scale, (box[3] - box[1]) * scale);
     }];
   };
   const [before, drawBefore] = image("before", one.before, BEFORE), [after, drawAfter] = image("after", one.after, OTHER);
   const draw = async () => {
     try {
-      const bitmap = await createImageBitmap(await getBlob(`/api/films/${one.film}/stills/${one.frame}`));
+      const bitmap = await createImageBitmap(await getBlob(`/api/videos/${one.video}/stills/${one.frame}`));
       drawBefore(bitmap); drawAfter(bitmap); bitmap.close();
     } catch (error) { tell(error.message); }
   };
   const figure = (canvas, words) => make("figure", {}, canvas, make("figcaption", {}, words));
-  const element = make("li", {}, make("a", { href: `#film=${one.film}&frame=${one.frame}`, onclick: leave }, `${one.name}, frame ${one.frame}`), make("span", { class: "dim" }, ` IoU ${one.overlap.toFixed(2)}`),
+  const element = make("li", {}, make("a", { href: `#video=${one.video}&frame=${one.frame}`, onclick: leave }, `${one.name}, frame ${one.frame}`), make("span", { class: "dim" }, ` IoU ${one.overlap.toFixed(2)}`),
     make("div", { class: "pair" }, figure(before, "before"), figure(after, "after")));
-  return { element, draw, key: `${one.film} ${String(one.frame).padStart(12, "0")}` };
+  return { element, draw, key: `${one.video} ${String(one.frame).padStart(12, "0")}` };
 }

@@ -8,9 +8,9 @@ const ROWS = { ruler: [0, 16], curves: [18, 66], doubt: [70, 84], marks: [88, 10
 
 export class Timeline {
   // go(position) is called when the user chooses a frame.
-  constructor(canvas, film, { marks, states, go }) {
-    Object.assign(this, { canvas, film, marks, states, onGo: go });
-    this.count = film.frame.length;
+  constructor(canvas, video, { marks, states, go }) {
+    Object.assign(this, { canvas, video, marks, states, onGo: go });
+    this.count = video.frame.length;
     this.first = 0;
     this.span = this.count;
     this.position = 0;
@@ -49,7 +49,7 @@ export class Timeline {
       this.stale = true;
     }
     if (!playing) {
-      const { frame, pts } = this.film;
+      const { frame, pts } = this.video;
       this.canvas.setAttribute("aria-valuenow", position);
       this.canvas.setAttribute("aria-valuemax", this.count - 1);
       this.canvas.setAttribute("aria-valuetext", `frame ${frame[position]}, ${clock(pts[position])}`);
@@ -83,29 +83,29 @@ export class Timeline {
   paintBase() {
     this.stale = false;
     this.sharp = window.devicePixelRatio || 1;
-    const area = this.canvas.getBoundingClientRect(), style = getComputedStyle(this.canvas), colours = {};
+    const area = this.canvas.getBoundingClientRect(), style = getComputedStyle(this.canvas), colors = {};
     for (const canvas of [this.canvas, this.base]) Object.assign(canvas, { width: Math.max(1, Math.round(area.width * this.sharp)), height: Math.max(1, Math.round(area.height * this.sharp)) });
     this.width = area.width;
-    const context = this.base.getContext("2d"), colour = (name) => (colours[name] ??= style.getPropertyValue(`--${name}`).trim());
-    this.accent = colour("accent");
+    const context = this.base.getContext("2d"), color = (name) => (colors[name] ??= style.getPropertyValue(`--${name}`).trim());
+    this.accent = color("accent");
     context.scale(this.sharp, this.sharp);
     const last = Math.min(this.count, Math.ceil(this.first + this.span) + 1), first = Math.max(0, Math.floor(this.first) - 1);
-    this.ruler(context, colour("dim"));
-    for (const cut of this.film.cuts) if (cut >= first && cut <= last) this.line(context, cut, colour("cut"), 18, 108);
-    const found = this.film.results;
+    this.ruler(context, color("dim"));
+    for (const cut of this.video.cuts) if (cut >= first && cut <= last) this.line(context, cut, color("cut"), 18, 108);
+    const found = this.video.results;
     if (found) {
-      this.curve(context, found.presence, first, last, colour("presence"), true);
-      this.curve(context, found.score, first, last, colour("score"), false);
-      this.bars(context, found.doubt, first, last, colour("doubt"));
+      this.curve(context, found.presence, first, last, color("presence"), true);
+      this.curve(context, found.score, first, last, color("score"), false);
+      this.bars(context, found.doubt, first, last, color("doubt"));
     }
-    this.markRow(context, first, last, colour);
+    this.markRow(context, first, last, color);
   }
 
-  ruler(context, colour) {
-    const { pts } = this.film, from = pts[Math.floor(this.first)], to = pts[Math.min(this.count - 1, Math.floor(this.first + this.span))];
+  ruler(context, color) {
+    const { pts } = this.video, from = pts[Math.floor(this.first)], to = pts[Math.min(this.count - 1, Math.floor(this.first + this.span))];
     const seconds = Math.max(1e-3, to - from), steps = [0.04, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
     const step = steps.find((one) => (one / seconds) * this.width > 80) || 7200;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "top";
     for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
@@ -115,13 +115,13 @@ export class Timeline {
     }
   }
 
-  line(context, position, colour, top, bottom) {
-    context.fillStyle = colour;
+  line(context, position, color, top, bottom) {
+    context.fillStyle = color;
     context.fillRect(Math.round(this.x(position)), top, 1, bottom - top);
   }
 
   // With more frames than pixels, the extreme value of each pixel is drawn.
-  curve(context, values, first, last, colour, filled) {
+  curve(context, values, first, last, color, filled) {
     const [top, bottom] = ROWS.curves, step = Math.max(1, Math.floor(this.span / this.width / 2));
     context.beginPath();
     if (filled) context.moveTo(this.x(first), bottom);
@@ -133,19 +133,19 @@ export class Timeline {
     if (filled) {
       context.lineTo(this.x(last), bottom);
       context.globalAlpha = 0.35;
-      context.fillStyle = colour;
+      context.fillStyle = color;
       context.fill();
       context.globalAlpha = 1;
     } else {
-      context.strokeStyle = colour;
+      context.strokeStyle = color;
       context.lineWidth = 1.5;
       context.stroke();
     }
   }
 
-  bars(context, values, first, last, colour) {
+  bars(context, values, first, last, color) {
     const [top, bottom] = ROWS.doubt, pixels = Math.max(1, Math.ceil(this.span / this.width));
-    context.fillStyle = colour;
+    context.fillStyle = color;
     const state = this.states();
     for (let at = first; at < last; at += pixels) {
       let most = 0;
@@ -156,15 +156,15 @@ export class Timeline {
     context.globalAlpha = 1;
   }
 
-  markRow(context, first, last, colour) {
+  markRow(context, first, last, color) {
     const [top, bottom] = ROWS.marks, { state, tag, main } = this.marks(), middle = (top + bottom) / 2;
     const names = { [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "box", [FOLLOWS_NONE]: "none", [ASKED]: "doubt" };
     const size = Math.max(1, this.x(1) - this.x(0));
     for (let at = first; at < last; at++) {
-      if (tag[at] && tag[at] !== this.film.results?.tag[at] && (state[at] || main[at])) { context.fillStyle = colour("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
+      if (tag[at] && tag[at] !== this.video.results?.tag[at] && (state[at] || main[at])) { context.fillStyle = color("class"); context.fillRect(this.x(at), bottom - 2, size + 0.5, 2); }
       if (!state[at]) continue;
       const follows = !isKey(state[at]);
-      context.fillStyle = colour(names[state[at]]);
+      context.fillStyle = color(names[state[at]]);
       context.globalAlpha = follows ? 0.45 : 0.8;
       context.fillRect(this.x(at), middle - 4, size + 0.5, 8);
       context.globalAlpha = 1;
@@ -178,10 +178,10 @@ export class Timeline {
     }
   }
 
-  cursor(context, colour) {
+  cursor(context, color) {
     const x = this.x(this.position), width = Math.max(2, this.x(this.position + 1) - x);
     context.globalAlpha = 0.25;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.fillRect(x, 0, width, 110);
     context.globalAlpha = 1;
     context.fillRect(x + width / 2 - 1, 0, 2, 110);

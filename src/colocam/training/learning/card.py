@@ -18,7 +18,7 @@ from colocam.evaluation.metrics import best_overlaps
 from colocam.evaluation.metrics.hits import hits_of_overlaps
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels.corrections import Correction
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.maps.foreground import foreground_of
 from colocam.maps.mapper import map_batches
 from colocam.models import foreground
@@ -70,7 +70,7 @@ def _right_boxes(levels: Levels, boxes: list[Boxes], chooser: str, threshold: fl
 def choose_threshold(right: Float64Array, classes: npt.NDArray[np.int64], weights: Float64Array, start: float) -> float:
     """τ, for all classes.
 
-    With c(τ) the weighted mean of ``right``, mean over classes, and n the sum of weights, τ maximises
+    With c(τ) the weighted mean of ``right``, mean over classes, and n the sum of weights, τ maximizes
     (n c(τ) + PRIOR · p(τ)) / (n + PRIOR) with p(τ) = exp(−(τ − start)² / 2 WIDTH²).
 
     Args:
@@ -100,7 +100,7 @@ def calibrate_presence(
 ) -> Calibration | None:
     """Scale and shift the evidence so far, x = slope · peak + offset, to α x + β.
 
-    α and β minimise Σ ω_i CE(e(α x_i + β, f_i), present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where e is
+    α and β minimize Σ ω_i CE(e(α x_i + β, f_i), present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where e is
     :func:`colocam.temporal.presence.with_foreground`, and frames with and without the object have the same sum of
     weights. Without frames of both kinds the calibration stays as it is.
 
@@ -191,7 +191,7 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     return Observation(levels, peaks_and_foreground[0], peaks_and_foreground[1], right)
 
 
-def learnt_card(card: Card, seen: Observation, frames: CorrectedFrames, *, threshold: bool, presence: bool) -> Card:
+def learned_card(card: Card, seen: Observation, frames: CorrectedFrames, *, threshold: bool, presence: bool) -> Card:
     """The card with thresholds and presence that agree best with corrected frames; takes less than a second."""
     with_box, weights = frames.present, video_weights(frames)
     changes: dict[str, object] = {}
@@ -272,10 +272,10 @@ class QuickLearner:
     def __call__(self, corrections: Sequence[Correction]) -> Card:
         """The card that agrees best with all corrections so far; those that cannot be found are left out."""
         frames = corrected_frames(self.run, corrections, LeftOut())
-        return learnt_card(self.model.card, self._observe(frames), frames, threshold=True, presence=True)
+        return learned_card(self.model.card, self._observe(frames), frames, threshold=True, presence=True)
 
     def _observe(self, frames: CorrectedFrames) -> Observation:
-        """What the model finds, clip by clip: corrected frames of a clip may complete each other's maps by colour."""
+        """What the model finds, clip by clip: corrected frames of a clip may complete each other's maps by color."""
         before, self._seen = self._seen, {}
         clips = frames.samples.indices.clips.numpy()
         for index in dict.fromkeys(clips.tolist()):

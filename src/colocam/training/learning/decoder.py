@@ -4,7 +4,7 @@ After one round of training, a step has two kinds of sequences. A corrected sequ
 whose seeds are the boxes, and other frames of the clip without seeds: eq. 4 carries the correction to them. Ordinary
 sequences of the training clips are replayed: there the decoder is held to the maps of the decoder it started from, so
 that it does not forget. After several rounds, a step has corrected frames alone, with dense labels, in views of many
-sizes and colours: replay would hold the decoder back (docs/method/corrections.md). Then, in a round of its own, half of
+sizes and colors: replay would hold the decoder back (docs/method/corrections.md). Then, in a round of its own, half of
 the frames are training frames with labels from the boxes that the taught decoder finds in them.
 """
 
@@ -96,7 +96,7 @@ def learning_task(
         core: of dense labels, share of the map's maximum in a box from which a pixel is foreground; 0: the whole box.
     """
     settings, device = config.stage2(method), next(net.parameters()).device
-    optimisation = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
+    optimization = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
@@ -155,11 +155,11 @@ def learning_task(
 
     groups = [(list(net.decoder.parameters()), 1.0)]
     phase = method if own_labels is None else f"{method}, own labels"
-    return Task(phase, net.decoder, groups, optimisation, lambda _: planned, load, terms, validate)
+    return Task(phase, net.decoder, groups, optimization, lambda _: planned, load, terms, validate)
 
 
 def _sample_views(count: int, resize: int, size: int, rng: torch.Generator, *, plain: bool) -> Tensors:
-    """Sample what is seen of each frame. Plain: crops of one size, since the colour term compares colours of frames."""
+    """Sample what is seen of each frame. Plain: crops of one size, since the color term compares colors of frames."""
     if plain:
         return {"crops": sample_crops(count, resize, size, rng)}
     colors = sample_jitter(count, VIEW_COLORS, rng)
@@ -263,7 +263,7 @@ def _plan(
 def box_seeds(
     maps: Tensor, inside: Tensor, settings: Seeds, foreground_noise: Tensor, background_noise: Tensor
 ) -> Tensor:
-    """Sample the labelled pixels of corrected frames.
+    """Sample the labeled pixels of corrected frames.
 
     Foreground pixels are sampled inside the boxes in proportion to the map, background pixels uniformly outside; no
     seed crosses the side of a box. A frame without a box is background everywhere.

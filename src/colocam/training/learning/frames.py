@@ -22,7 +22,7 @@ from colocam.data.frame_cache import (
 )
 from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.run import Run
 from colocam.types import Box, Clip, Float64Array
 from colocam.utils.digests import FileDigests, text_digest
@@ -38,15 +38,15 @@ LEAST_WEIGHT = 0.05
 HELD_OUT = 0.2
 """Share of the corrected videos that is held out, to compare the new model with the old one."""
 MATES = (1, 2, 4, 8, 16, 24)
-"""Distances, in frames, of the neighbours that are read with a corrected frame of a video that is not in the cache."""
+"""Distances, in frames, of the neighbors that are read with a corrected frame of a video that is not in the cache."""
 CONTEXT = 16
 """Frames of a clip whose maps are computed together with those of its corrected frames."""
 
 
 class History(NamedTuple):
-    """Videos whose corrections a model has learnt from, and those that were held out."""
+    """Videos whose corrections a model has learned from, and those that were held out."""
 
-    learnt: frozenset[str] = frozenset()
+    learned: frozenset[str] = frozenset()
     held_out: frozenset[str] = frozenset()
 
 
@@ -126,7 +126,7 @@ def corrected_frames(
         run: the run.
         corrections: what people said.
         left_out: gets what cannot be found, and why.
-        history: which videos the model has learnt from before.
+        history: which videos the model has learned from before.
 
     Raises:
         ColocamError: no frame can be found.
@@ -233,7 +233,7 @@ def _cached(run: Run, wanted: dict[Clip, set[int]], left_out: LeftOut) -> list[C
 
 
 def _read_frames(clip: Clip, frames: set[int], folder: Path, size: int) -> CachedClip | None:
-    """Read some frames and their neighbours into the cache; None where the file cannot be read."""
+    """Read some frames and their neighbors into the cache; None where the file cannot be read."""
     wanted = frames | {frame + sign * away for frame in frames for away in MATES for sign in (-1, 1)}
     digest = text_digest(repr(sorted(frames)))[:16]
     key = f"{entry_key(clip, size, None)[:16]}{digest}"
@@ -278,11 +278,11 @@ def _is_key(own: Sequence[Correction]) -> bool:
 def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set[str]:
     """A fifth of the videos, at least one of several; chosen by a digest of their names, so that it is repeatable.
 
-    Videos that were held out before stay so, and videos that were learnt from before are not chosen.
+    Videos that were held out before stay so, and videos that were learned from before are not chosen.
     """
     names = set(videos)
     chosen = names & history.held_out
-    free = names - chosen - history.learnt
+    free = names - chosen - history.learned
     count = max(round(HELD_OUT * len(names)), 1) if len(names) > 1 else 0
     order = sorted(free, key=text_digest)
     return chosen | set(order[: max(count - len(chosen), 0)])

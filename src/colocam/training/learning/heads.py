@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from colocam.data.batches import Samples
 from colocam.labels.corrections import Correction
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.models import LocalizerNet
 from colocam.models.localizer_net import expanded
 from colocam.models.model_file import Model
@@ -23,9 +23,9 @@ from colocam.run import Run
 from colocam.training.learning.frames import CorrectedFrames, History, corrected_frames
 
 LEAST_FRAMES = 5
-"""Frames with a box of a class, set or checked by people and not held out, from which it can be learnt."""
+"""Frames with a box of a class, set or checked by people and not held out, from which it can be learned."""
 NEVER = -1e4
-"""Bias of a class that is not learnt yet: no frame shows it."""
+"""Bias of a class that is not learned yet: no frame shows it."""
 REPLAYED = 2
 """Frames of each training clip that are replayed."""
 PENALTY = 0.1
@@ -42,7 +42,7 @@ def frames_and_classes(
         run: the run.
         corrections: what people said.
         left_out: gets what cannot be found or used, and why.
-        history: which videos the model has learnt from before.
+        history: which videos the model has learned from before.
         new: add classes that have at least :data:`LEAST_FRAMES` frames; other ones serve as labels only.
     """
     known = run.catalogue.tags
@@ -128,7 +128,7 @@ def fit_heads(
 def fitted_rows(
     weight: Tensor, bias: Tensor, first: int, parts: Sequence[tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
-    """Rows w, b from ``first`` on that minimise Σ CE(part) + PENALTY · ‖w − w₀‖² / r.
+    """Rows w, b from ``first`` on that minimize Σ CE(part) + PENALTY · ‖w − w₀‖² / r.
 
     Of new rows, w₀ is 0 and r the mean of ‖W_k‖², k < first; with ``first`` = 0, w₀ is W and r is ‖W‖².
 
@@ -148,10 +148,10 @@ def fitted_rows(
     else:
         start, start_bias, scale = weight, bias, weight.square().sum()
     w, b = start.clone().requires_grad_(), start_bias.clone().requires_grad_()
-    optimiser = torch.optim.LBFGS([w, b], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS([w, b], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = PENALTY * (w - start).square().sum() / scale
         for features, classes in parts:
             if len(features):
@@ -161,5 +161,5 @@ def fitted_rows(
         return value
 
     with torch.enable_grad():
-        optimiser.step(loss)  # type: ignore[no-untyped-call]
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
     return w.detach(), b.detach()

@@ -21,10 +21,10 @@ from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip
 from colocam.errors import ArgumentError, ColocamError, InterruptedRunError, suggest
 from colocam.labels.corrections import Correction, read_corrections
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
-from colocam.training.learning.card import Agreement, Observation, agreement, learnt_card, observe
+from colocam.training.learning.card import Agreement, Observation, agreement, learned_card, observe
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames
 from colocam.training.learning.heads import (
@@ -35,7 +35,7 @@ from colocam.training.learning.heads import (
     grown_model,
     head_features,
 )
-from colocam.training.learning.report import Learnt, Stage, read_history, stored_corrections, write_run
+from colocam.training.learning.report import Learned, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import Journal, fit
 from colocam.training.rounds import own_labels
 from colocam.utils.locks import temporary_folder
@@ -45,12 +45,12 @@ from colocam.utils.tensors import generator
 OWN_FRAMES = 4096
 """Training frames that get labels from a decoder's own boxes: a lesson of 200 steps sees 3,200 of them."""
 OWN_OF_A_CLIP = 16
-"""Frames of a clip among them: neighbours, which agree on a box."""
+"""Frames of a clip among them: neighbors, which agree on a box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What is learnt from corrections; each part can be switched off.
+    """What is learned from corrections; each part can be switched off.
 
     Attributes:
         threshold: choose τ by corrected boxes.
@@ -59,7 +59,7 @@ class Learning:
         seeds: fine-tune the decoder with corrected boxes as seeds.
         projection: fine-tune the decoder by the projections of corrected boxes.
         replay: also learn from other frames. After one round: ordinary sequences and clip-mates of corrected frames.
-            After several rounds: then train again, with training frames labelled by the boxes found in them.
+            After several rounds: then train again, with training frames labeled by the boxes found in them.
         steps: training steps of the decoder.
     """
 
@@ -91,15 +91,15 @@ def learn(
     how: Learning | None = None,
     *,
     device: str | None = None,
-) -> Learnt:
+) -> Learned:
     """Learn from corrections, starting from the model of a run; write a new run folder.
 
     About a fifth of the corrected videos is held out. Each part is kept only if the model with it agrees with their
     corrections at least as well as without it (the second lesson of a decoder: as before the first); so the new model
-    never agrees less than the old one. Corrections that the run has learnt from before are used again.
+    never agrees less than the old one. Corrections that the run has learned from before are used again.
 
-    >>> learnt = learn("runs/pets", ["corrections.csv"], "runs/pets-2")     # doctest: +SKIP
-    >>> for line in learnt.lines(): print(line)                             # doctest: +SKIP
+    >>> learned = learn("runs/pets", ["corrections.csv"], "runs/pets-2")     # doctest: +SKIP
+    >>> for line in learned.lines(): print(line)                             # doctest: +SKIP
 
     Args:
         run: run folder with a trained model.
@@ -124,14 +124,14 @@ def learn(
             lesson, start = _with_classes(opened, read_corrections(*files), left_out, folder, how)
             frames, model = lesson.frames, _learn(lesson, start, how)
             new = lesson.run.catalogue.tags[len(opened.catalogue.tags) :]
-            learnt = Learnt(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out, new)
-            write_run(lesson.run, model, learnt, frames, files, folder)
+            learned = Learned(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out, new)
+            write_run(lesson.run, model, learned, frames, files, folder)
             if out.is_dir():
                 out.rmdir()
             folder.rename(out)
     except (InterruptedRunError, KeyboardInterrupt) as stop:
         raise InterruptedRunError(f"{str(stop) or 'stopped'}: nothing was written to {out}") from stop
-    return learnt
+    return learned
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class Lesson:
 def _with_classes(
     run: Run, corrections: Sequence[Correction], left_out: LeftOut, folder: Path, how: Learning
 ) -> tuple[Lesson, Candidate]:
-    """The lesson and the model to start it from, with an output for each new class that can be learnt."""
+    """The lesson and the model to start it from, with an output for each new class that can be learned."""
     model, history, refused = load_model(run.folder), read_history(run.folder), LeftOut()
     grown, frames = frames_and_classes(run, corrections, refused, history, new=how.head)
     lesson, known = Lesson(grown, frames, folder), len(run.catalogue.tags)
@@ -278,7 +278,7 @@ def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidat
 def with_card(lesson: Lesson, one: Candidate, *, threshold: bool = True, presence: bool = False) -> Candidate:
     """The candidate with a threshold or presence that agrees best with the corrections to learn from."""
     seen, card = one.seen.part(~lesson.frames.held_out), one.model.card
-    new = learnt_card(card, seen, lesson.taught, threshold=threshold, presence=presence)
+    new = learned_card(card, seen, lesson.taught, threshold=threshold, presence=presence)
     return Candidate(Model(one.model.net, new), one.seen)
 
 

@@ -1,4 +1,4 @@
-"""What was learnt from corrections: the report, and the new run folder with the corrections in it."""
+"""What was learned from corrections: the report, and the new run folder with the corrections in it."""
 
 import shutil
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from colocam.config import write_config
 from colocam.errors import ColocamError
-from colocam.labels.labelled_videos import LeftOut
+from colocam.labels.labeled_videos import LeftOut
 from colocam.models.model_file import Model, save_model
 from colocam.run import Run
 from colocam.training.learning.card import Agreement
@@ -31,7 +31,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class Learned:
     """The result of learning from corrections.
 
     Attributes:
@@ -60,7 +60,7 @@ class Learnt:
         lines = self.left_out.lines()
         lines.append(f"{self.frames - self.held_out} corrected frames to learn from, {self.held_out} held out")
         if self.classes:
-            lines.append(f"learnt new classes ({', '.join(self.classes)}), each as one more output of the classifier")
+            lines.append(f"learned new classes ({', '.join(self.classes)}), each as one more output of the classifier")
         if not self.held_out:
             lines.append("warning: no corrected video is held out, so nothing says whether the new model is better")
         for stage in self.stages:
@@ -76,24 +76,26 @@ class Learnt:
 
 
 def stored_corrections(run: Path) -> list[Path]:
-    """Corrections that a run has learnt from, oldest first."""
+    """Corrections that a run has learned from, oldest first."""
     return sorted((run / "corrections").glob("*.csv"))
 
 
 def read_history(run: Path) -> History:
-    """The videos whose corrections a run has learnt from, and those that it held out; none for an ordinary run."""
+    """The videos whose corrections a run has learned from, and those that it held out; none for an ordinary run."""
     path = run / "learning.json"
     if not path.is_file():
         return History()
     try:
         told = parse_json(path.read_text(encoding="utf-8"))
-        return History(*(frozenset(map(str, told[name]["videos"])) for name in ("learnt", "held_out")))
+        if "learnt" in told:  # up to version 0.2.0
+            told["learned"] = told["learnt"]
+        return History(*(frozenset(map(str, told[name]["videos"])) for name in ("learned", "held_out")))
     except (ValueError, LookupError, TypeError) as error:
         raise ColocamError(f"{path} is damaged: restore it, or learn from the run before it") from error
 
 
 def write_run(
-    run: Run, model: Model, learnt: Learnt, frames: CorrectedFrames, files: Sequence[Path], folder: Path
+    run: Run, model: Model, learned: Learned, frames: CorrectedFrames, files: Sequence[Path], folder: Path
 ) -> None:
     """Write the new run into ``folder``: configuration, data, classifier, model, corrections and ``learning.json``."""
     method = run.config.methods[0]
@@ -101,19 +103,19 @@ def write_run(
     for name in ("data.json", "environment.json"):
         if (run.folder / name).is_file():
             shutil.copyfile(run.folder / name, folder / name)
-    if learnt.classes:
+    if learned.classes:
         data = parse_json((folder / "data.json").read_text(encoding="utf-8"))
         write_json(folder / "data.json", {**data, "tags": list(run.catalogue.tags)})
     (folder / "classifier").mkdir()
     for file in (run.folder / "classifier").iterdir():
         if file.is_file() and not file.name.startswith("."):
             link(file, folder / "classifier" / file.name)
-    if learnt.classes or ("head" in learnt.kept and model.net.crop_head is None):
+    if learned.classes or ("head" in learned.kept and model.net.crop_head is None):
         for name in ("best", "cam"):
             (folder / "classifier" / f"{name}.json").unlink(missing_ok=True)
         save_checkpoint(folder / "classifier", "best", model.net.classifier.state_dict(), {"epoch": 0, "step": 0})
     copies = _copy(files, folder / "corrections")
-    learnt_videos, held_videos = (
+    learned_videos, held_videos = (
         sorted({clip.clip.video for clip, _ in frames.part(part).samples.where()})
         for part in (~frames.held_out, frames.held_out)
     )
@@ -123,11 +125,11 @@ def write_run(
             "format": FORMAT,
             "from": {"run": str(run.folder.absolute()), "model": file_digest(run.folder / "model.safetensors")},
             "corrections": copies,
-            "learnt": {"frames": learnt.frames - learnt.held_out, "videos": learnt_videos},
-            "held_out": {"frames": learnt.held_out, "videos": held_videos},
-            "left_out": dict(learnt.left_out),
-            "stages": [_json(stage) for stage in learnt.stages],
-            "kept": learnt.kept,
+            "learned": {"frames": learned.frames - learned.held_out, "videos": learned_videos},
+            "held_out": {"frames": learned.held_out, "videos": held_videos},
+            "left_out": dict(learned.left_out),
+            "stages": [_json(stage) for stage in learned.stages],
+            "kept": learned.kept,
         },
     )
     save_model(folder, Model(model.net.cpu(), model.card))

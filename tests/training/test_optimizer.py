@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from colocam.config import Optimisation
+from colocam.config import Optimization
 from colocam.training.loop import learning_rate
 
 
 def settings(**changes):
-    return Optimisation(**{"epochs": 10, "batch": 4, "lr": 0.1, **changes})
+    return Optimization(**{"epochs": 10, "batch": 4, "lr": 0.1, **changes})
 
 
 @given(st.integers(1, 20), st.integers(1, 7), st.integers(1, 5), st.floats(0.1, 1))

@@ -21,7 +21,7 @@ def test_min_max_against_numpy(values):
         assert scaled.max() == (1 if spread else 0)
 
 
-def test_full_size_normalises_before_it_enlarges():
+def test_full_size_normalizes_before_it_enlarges():
     cams = torch.rand(2, 3, 3, generator=torch.Generator().manual_seed(0)) * 7 - 2
     found = full_size(cams, 12)
     scaled = (cams - cams.amin((1, 2), keepdim=True)) / (cams.amax((1, 2), True) - cams.amin((1, 2), True))

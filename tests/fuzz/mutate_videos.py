@@ -1,4 +1,4 @@
-"""Change films and images: fields of their containers, or any bytes."""
+"""Change videos and images: fields of their containers, or any bytes."""
 
 import struct
 import zlib
@@ -18,8 +18,8 @@ PNG_HEADER = slice(12, 29)
 SIDES = (0, 1, 2, 15, 4096, 60_000, 65_535, 2**24, 2**31 - 1, 2**32 - 1)
 
 
-def mutated_film(data: bytes, random: Random) -> bytes:
-    """A film with changed fields or bytes, or another part of itself at its end."""
+def mutated_video(data: bytes, random: Random) -> bytes:
+    """A video with changed fields or bytes, or another part of itself at its end."""
     kind = random.random()
     if kind < 0.45:
         for _ in range(random.choice((1, 1, 2, 5))):
@@ -50,7 +50,7 @@ def rewrite_field(data: bytes, random: Random) -> bytes:
 
 
 def mutated_image(data: bytes, random: Random) -> bytes:
-    """An image with changed bytes; of a PNG also width, height, depth and colour type with the right checksum."""
+    """An image with changed bytes; of a PNG also width, height, depth and color type with the right checksum."""
     if data.startswith(b"\x89PNG") and random.random() < 0.5:
         header = bytearray(data[PNG_HEADER])
         header[4:12] = struct.pack(">II", random.choice(SIDES), random.choice(SIDES))

@@ -14,12 +14,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse
 
 from colocam.serve.exchange import corrected_rows, others_left, rows_at
-from colocam.serve.film_data import DOUBTFUL, MAP_SIDE, Film, FilmIndex, FilmResults, outlines
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
 from colocam.serve.library import Library
 from colocam.serve.marks import CHECKED, INTERPOLATED, PREDICTED, frame_states
 from colocam.serve.store import Settings
+from colocam.serve.video_data import DOUBTFUL, MAP_SIDE, Video, VideoIndex, VideoResults, outlines
 from colocam.types import Float64Array
 
 ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm", ".wmv"})
@@ -42,8 +42,8 @@ ResultsKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}(-[0-9a-f]{12})?$
 ModelKey = Annotated[str | None, Query(pattern="^[0-9a-f]{16}$")]
 
 
-def _film(library: Served, film: Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]) -> Film:
-    return library.film(film)
+def _video(library: Served, video: Annotated[str, InPath(pattern="^[0-9a-f]{24}$")]) -> Video:
+    return library.video(video)
 
 
 def model_of(library: Served, model: ModelKey = None) -> ServedModel:
@@ -51,22 +51,22 @@ def model_of(library: Served, model: ModelKey = None) -> ServedModel:
     return library.active if model is None else library.models.get(model)
 
 
-OneFilm = Annotated[Film, Depends(_film)]
+OneVideo = Annotated[Video, Depends(_video)]
 Chosen = Annotated[ServedModel, Depends(model_of)]
 
 
-def _results(film: OneFilm, library: Served, model: Chosen) -> FilmResults:
-    if (results := library.found(film, model)) is None:
+def _results(video: OneVideo, library: Served, model: Chosen) -> VideoResults:
+    if (results := library.found(video, model)) is None:
         raise RefusalError(404, "the model is not done with this video yet")
     return results
 
 
-def _kept(film: OneFilm, library: Served, model: Chosen, results: ResultsKey = None) -> bool:
+def _kept(video: OneVideo, library: Served, model: Chosen, results: ResultsKey = None) -> bool:
     """Whether browsers may keep an answer: results of a key never change, those in use may be others later."""
-    return results == library.results_key(film, model)
+    return results == library.results_key(video, model)
 
 
-Found = Annotated[FilmResults, Depends(_results)]
+Found = Annotated[VideoResults, Depends(_results)]
 Kept = Annotated[bool, Depends(_kept)]
 Tags = Annotated[
     dict[Annotated[str, Field(pattern="^[0-9a-f]{24}$")], Annotated[str, Field(max_length=200)]],
@@ -77,18 +77,18 @@ Start = Annotated[int, Query(ge=0, le=1 << 32)]
 Count = Annotated[int, Query(ge=1, le=MAPS_AT_ONCE)]
 
 
-def film_summary(library: Library, film: Film) -> dict[str, Any]:
+def video_summary(library: Library, video: Video) -> dict[str, Any]:
     """What the library shows of a video."""
-    summary: dict[str, Any] = {"id": film.id, "name": film.name, "tag": film.tag, "state": film.state}
-    summary |= {"done": round(film.done, 3), "problem": film.problem}
-    summary |= {"class": library.wanted(film).tag or "", "offered": film.offered(library.tags)}
-    if film.index is not None:
-        source = film.index.source
-        seconds = float(film.index.pts[-1] - film.index.pts[0]) + 1 / float(source.fps)
-        summary |= {"frames": len(film.index.frames), "seconds": round(seconds, 3)}
+    summary: dict[str, Any] = {"id": video.id, "name": video.name, "tag": video.tag, "state": video.state}
+    summary |= {"done": round(video.done, 3), "problem": video.problem}
+    summary |= {"class": library.wanted(video).tag or "", "offered": video.offered(library.tags)}
+    if video.index is not None:
+        source = video.index.source
+        seconds = float(video.index.pts[-1] - video.index.pts[0]) + 1 / float(source.fps)
+        summary |= {"frames": len(video.index.frames), "seconds": round(seconds, 3)}
         summary |= {"width": source.width, "height": source.height}
-    if (results := film.results) is not None:
-        tags, objects = results.rows.tag, library.objects(film, results)
+    if (results := video.results) is not None:
+        tags, objects = results.rows.tag, library.objects(video, results)
         state = frame_states(objects.values())
         state[results.other_positions[others_left(results, objects)]] = PREDICTED
         checked = np.isin(state, CHECKED)
@@ -104,7 +104,7 @@ def film_summary(library: Library, film: Film) -> dict[str, Any]:
     return summary
 
 
-def _frames(index: FilmIndex) -> dict[str, Any]:
+def _frames(index: VideoIndex) -> dict[str, Any]:
     return {
         "fps": float(index.source.fps),
         "frame": index.frames.tolist(),
@@ -116,7 +116,7 @@ def _frames(index: FilmIndex) -> dict[str, Any]:
     }
 
 
-def _columns(found: FilmResults) -> dict[str, Any]:
+def _columns(found: VideoResults) -> dict[str, Any]:
     rows, position = found.rows, {int(frame): at for at, frame in enumerate(found.rows.frame)}
     return {
         "tag": rows.tag,
@@ -133,7 +133,7 @@ def _columns(found: FilmResults) -> dict[str, Any]:
     }
 
 
-def _others(found: FilmResults) -> list[dict[str, Any]]:
+def _others(found: VideoResults) -> list[dict[str, Any]]:
     """Further objects of the model: class, position of the first frame, and a box or None in each frame from there."""
     rows, positions = found.others, found.other_positions
     listed = []
@@ -156,27 +156,27 @@ def corners(box: list[float]) -> list[float] | None:
     return None if isnan(box[0]) else [round(value, 3) for value in box]
 
 
-@routes.get("/films")
-def list_films(library: Served) -> dict[str, Any]:
+@routes.get("/videos")
+def list_videos(library: Served) -> dict[str, Any]:
     """All videos, the classes that the model knows, the settings, and how many videos are still to be added."""
-    films = [film_summary(library, film) for film in library.films()]
+    videos = [video_summary(library, video) for video in library.videos()]
     settings = library.workspace.settings.model_dump()
     known = {"tags": library.tags, "settings": settings, "segmenter": library.segmenter != ""}
-    return {"films": films, **known, "adding": library.adding}
+    return {"videos": videos, **known, "adding": library.adding}
 
 
 @routes.post("/settings")
 def set_options(settings: Settings, library: Served) -> dict[str, Any]:
-    """Change the settings of all videos, which are localised again; corrections stay."""
+    """Change the settings of all videos, which are localized again; corrections stay."""
     library.set_options(settings)
     return library.workspace.settings.model_dump()
 
 
 @routes.post("/tags")
 def set_tags(tags: Annotated[Tags, Body(embed=True)], library: Served) -> dict[str, Any]:
-    """Say which class videos show, by their ids; they are localised again, corrections stay."""
+    """Say which class videos show, by their ids; they are localized again, corrections stay."""
     library.set_tags(tags)
-    return {"films": [film_summary(library, library.film(film)) for film in tags]}
+    return {"videos": [video_summary(library, library.video(video)) for video in tags]}
 
 
 @routes.post("/classes", status_code=201)
@@ -185,21 +185,21 @@ def add_class(name: Annotated[str, Body(embed=True, min_length=1, max_length=200
     return {"name": library.add_class(name), "classes": library.classes}
 
 
-@routes.post("/films", status_code=201)
+@routes.post("/videos", status_code=201)
 async def upload(request: Request, library: Served) -> dict[str, Any]:
-    """Add a video: its bytes are the body, its name is the header ``X-Film-Name``, percent-encoded."""
-    name = Path(unquote(request.headers.get("x-film-name", "film"))[:300]).name
+    """Add a video: its bytes are the body, its name is the header ``X-Video-Name``, percent-encoded."""
+    name = Path(unquote(request.headers.get("x-video-name", "video"))[:300]).name
     ending = Path(name).suffix.lower()
     target = library.workspace.uploads / (secrets.token_hex(16) + (ending if ending in ENDINGS else ""))
     try:
         await receive(request, target, MOST_UPLOADED)
-        film = await run_in_threadpool(library.add, target, Path(name).stem)
+        video = await run_in_threadpool(library.add, target, Path(name).stem)
     except BaseException:
         target.unlink(missing_ok=True)
         raise
-    if film.path != target.absolute():
+    if video.path != target.absolute():
         target.unlink()
-    return film_summary(library, film)
+    return video_summary(library, video)
 
 
 async def receive(request: Request, target: Path, most: int) -> None:
@@ -215,63 +215,63 @@ async def receive(request: Request, target: Path, most: int) -> None:
         raise RefusalError(422, "the file is empty: choose another one")
 
 
-@routes.delete("/films/{film}")
-def remove(film: OneFilm, library: Served) -> dict[str, Any]:
+@routes.delete("/videos/{video}")
+def remove(video: OneVideo, library: Served) -> dict[str, Any]:
     """Remove a video from the library; its file and its corrections are kept."""
-    library.remove(film)
-    return {"removed": film.id}
+    library.remove(video)
+    return {"removed": video.id}
 
 
-@routes.get("/films/{film}")
-def show(film: OneFilm, library: Served, model: Chosen) -> JSONResponse:
+@routes.get("/videos/{video}")
+def show(video: OneVideo, library: Served, model: Chosen) -> JSONResponse:
     """A video, its frames and what a model, by default that in use, found in them, as columns."""
-    library.viewed = film.id  # its results are wanted first
-    library.look_at(film, model)
-    detail = {**film_summary(library, film), "classes": library.classes, "tags": library.tags, "model": model.key}
-    detail["results_key"] = library.results_key(film, model)
-    if film.index is not None:
-        detail |= _frames(film.index)
-    if (found := library.found(film, model)) is not None:
+    library.viewed = video.id  # its results are wanted first
+    library.look_at(video, model)
+    detail = {**video_summary(library, video), "classes": library.classes, "tags": library.tags, "model": model.key}
+    detail["results_key"] = library.results_key(video, model)
+    if video.index is not None:
+        detail |= _frames(video.index)
+    if (found := library.found(video, model)) is not None:
         detail["results"] = _columns(found)
     return JSONResponse(detail)  # FastAPI would look at each number first
 
 
-@routes.get("/films/{film}/stills/{frame}", response_class=Response)
-def still(film: OneFilm, library: Served, frame: Annotated[int, InPath(ge=0, le=1 << 32)]) -> Response:
+@routes.get("/videos/{video}/stills/{frame}", response_class=Response)
+def still(video: OneVideo, library: Served, frame: Annotated[int, InPath(ge=0, le=1 << 32)]) -> Response:
     """The frame of an index, as JPEG, read by the reader that the model uses."""
-    data = library.stills.get(film.id, film.path, frame)
+    data = library.stills.get(video.id, video.path, frame)
     if data is None:
-        raise RefusalError(404, f"{film.name} has no frame {frame} that can be decoded")
+        raise RefusalError(404, f"{video.name} has no frame {frame} that can be decoded")
     return Response(data, media_type="image/jpeg", headers=FOR_EVER)
 
 
-@routes.get("/films/{film}/thumbnail", response_class=Response)
-def thumbnail(film: OneFilm, library: Served) -> Response:
+@routes.get("/videos/{video}/thumbnail", response_class=Response)
+def thumbnail(video: OneVideo, library: Served) -> Response:
     """A small image of the video."""
-    path = library.workspace.film(film.id, "jpg")
+    path = library.workspace.video(video.id, "jpg")
     if not path.is_file():
         raise RefusalError(404, "the video is not read yet")
     return FileResponse(path, media_type="image/jpeg")
 
 
-@routes.get("/films/{film}/proxy", response_class=Response)
-def proxy(film: OneFilm, library: Served) -> Response:
+@routes.get("/videos/{video}/proxy", response_class=Response)
+def proxy(video: OneVideo, library: Served) -> Response:
     """The proxy that the browser plays, or ranges of its bytes."""
-    path = library.workspace.film(film.id, "mp4")
-    if film.index is None or not path.is_file():
+    path = library.workspace.video(video.id, "mp4")
+    if video.index is None or not path.is_file():
         raise RefusalError(404, "the video is not ready for playing yet")
     return FileResponse(path, media_type="video/mp4", headers=FOR_EVER)
 
 
-@routes.get("/films/{film}/maps", response_class=Response)
+@routes.get("/videos/{video}/maps", response_class=Response)
 def maps(found: Found, kept: Kept, start: Start, count: Count = 64) -> Response:
     """Heat maps of ``count`` rows from ``start``: 64 × 64 bytes each."""
     return _levels(found.maps[start : start + count].tobytes(), kept=kept)
 
 
-@routes.get("/films/{film}/cams", response_class=Response)
+@routes.get("/videos/{video}/cams", response_class=Response)
 def cams(
-    film: OneFilm,
+    video: OneVideo,
     library: Served,
     chosen: Chosen,
     found: Found,
@@ -282,15 +282,15 @@ def cams(
     """LayerCAM of ``count`` rows from ``start``, for the class that was found: 64 × 64 bytes each."""
     frames, tags = found.rows.frame[start : start + count].tolist(), found.rows.tag[start : start + count]
     if not frames:
-        raise RefusalError(404, f"{film.name} has no row {start}")
-    return _levels(library.cams.get(film.path, chosen.path, frames, tags), kept=kept)
+        raise RefusalError(404, f"{video.name} has no row {start}")
+    return _levels(library.cams.get(video.path, chosen.path, frames, tags), kept=kept)
 
 
 def _levels(data: bytes, *, kept: bool) -> Response:
     return Response(data, media_type="application/octet-stream", headers=FOR_EVER if kept else None)
 
 
-@routes.get("/films/{film}/outlines")
+@routes.get("/videos/{video}/outlines")
 def shapes(found: Found, start: Start, count: Count = 64) -> dict[str, Any]:
     """Outlines of the object in ``count`` rows from ``start``: closed polygons x1, y1, x2, y2, … in pixels."""
     return {"outlines": outlines(found, slice(start, start + count))}

@@ -2,7 +2,7 @@
 
 import { AwayError, getJson } from "./api.js";
 import { make, percent, tell } from "./dom.js";
-import { askFilm } from "./early.js";
+import { askVideo } from "./early.js";
 import { labelOf } from "./facts.js";
 import { importDialog } from "./exchange.js";
 import { Comparison } from "./comparison.js";
@@ -11,23 +11,23 @@ import { Layers } from "./layers.js";
 import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, boxOf, frameStates, isKey, lowerBound, objectsOf, tagOf } from "./marks.js";
 import { Objects } from "./objects.js";
 import { Overlay } from "./overlay.js";
-import { keyFrames, middleOfGap, neighbour, nextDoubtful, stretchAround, toCheck } from "./places.js";
+import { keyFrames, middleOfGap, neighbor, nextDoubtful, stretchAround, toCheck } from "./places.js";
 import { askTags } from "./options.js";
 import { Player } from "./player.js";
 import { askConflict, askFrame } from "./questions.js";
 import { Saving } from "./saving.js";
 import { corrected } from "./teach.js";
-import { FilmEdits } from "./edits.js";
-import { layoutOf } from "./film_layout.js";
+import { VideoEdits } from "./edits.js";
+import { layoutOf } from "./video_layout.js";
 import { Timeline } from "./timeline.js";
 
 const STATES = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "no object", [BOX]: "corrected", [FOLLOWS]: "between corrected frames", [FOLLOWS_NONE]: "no object, as around", [ASKED]: "still here? A: yes, N: no" };
 const KINDS = { [PREDICTED]: "predicted", [ACCEPTED]: "accepted", [NONE]: "none", [BOX]: "box", [FOLLOWS]: "follows", [FOLLOWS_NONE]: "none", [ASKED]: "asked" };
 
-export class FilmView extends FilmEdits {
-  constructor(view, film, frame, told) {
+export class VideoView extends VideoEdits {
+  constructor(view, video, frame, told) {
     super();
-    this.film = film;
+    this.video = video;
     this.closed = false;
     this.position = 0;
     this.draft = null; // a box that arrow keys move, not yet saved
@@ -37,34 +37,34 @@ export class FilmView extends FilmEdits {
     this.opacity = 0.6;
     this.outline = false;
     this.objects = new Objects(this); // this.marks are those of the selected one
-    this.parts = layoutOf(view, film, this);
-    this.saving = new Saving(film.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
-    this.objects.use(objectsOf([], film.frame, film.cuts));
-    this.states = frameStates(this.objects.all, film.frame.length);
+    this.parts = layoutOf(view, video, this);
+    this.saving = new Saving(video.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
+    this.objects.use(objectsOf([], video.frame, video.cuts));
+    this.states = frameStates(this.objects.all, video.frame.length);
     this.comparison = new Comparison(this);
-    this.timeline = new Timeline(this.parts.timeline, film, { marks: () => this.marks, states: () => this.states, go: (at) => this.go(at) });
-    this.overlay = new Overlay(this.parts.pane, film, { seen: () => this.seen(), edited: (box) => this.setBox(box), chosen: (number) => this.objects.select(number), zoomed: (...to) => this.zoom(...to) });
-    this.player = new Player(film, {
-      video: this.parts.video, still: this.parts.still,
+    this.timeline = new Timeline(this.parts.timeline, video, { marks: () => this.marks, states: () => this.states, go: (at) => this.go(at) });
+    this.overlay = new Overlay(this.parts.pane, video, { seen: () => this.seen(), edited: (box) => this.setBox(box), chosen: (number) => this.objects.select(number), zoomed: (...to) => this.zoom(...to) });
+    this.player = new Player(video, {
+      media: this.parts.media, still: this.parts.still,
       shown: (at) => this.shown(at), state: () => { this.parts.setPlaying(this.player.playing); if (this.player.position >= 0) this.redraw(); }, problem: (error) => tell(error.message),
     });
     this.useResults();
     this.changed();
     this.refocused = () => { this.saving.refresh().catch(() => {}); this.renew().catch(() => {}); };
     window.addEventListener("focus", this.refocused);
-    const first = frame === null ? 0 : Math.min(lowerBound(film.frame, frame), film.frame.length - 1);
+    const first = frame === null ? 0 : Math.min(lowerBound(video.frame, frame), video.frame.length - 1);
     this.player.go(first);
     this.comparison.refresh();
     this.saving.load().catch((error) => tell(error.message));
-    if (film.state !== "ready") this.poll();
+    if (video.state !== "ready") this.poll();
   }
 
   // Another model or other settings may be in use now: its results replace those that are shown, once they are there.
   async renew() {
-    const before = this.film.results_key, now = await getJson(`/api/films/${this.film.id}`);
+    const before = this.video.results_key, now = await getJson(`/api/videos/${this.video.id}`);
     if (this.closed || now.results_key === before) return;
-    Object.assign(this.film, now);
-    this.parts.showState(this.film);
+    Object.assign(this.video, now);
+    this.parts.showState(this.video);
     if (this.comparison.mode !== "off") this.comparison.use(this.comparison.key, this.comparison.mode);
     await this.poll();
     this.comparison.refresh();
@@ -74,12 +74,12 @@ export class FilmView extends FilmEdits {
   async poll() {
     if (this.polling) return;
     this.polling = true;
-    while (!this.closed && this.film.state !== "ready" && this.film.state !== "failed") {
+    while (!this.closed && this.video.state !== "ready" && this.video.state !== "failed") {
       await new Promise((done) => setTimeout(done, 500));
       try {
-        Object.assign(this.film, await getJson(`/api/films/${this.film.id}`));
+        Object.assign(this.video, await getJson(`/api/videos/${this.video.id}`));
       } catch { continue; }
-      this.parts.showState(this.film);
+      this.parts.showState(this.video);
     }
     this.polling = false;
     if (this.closed) return;
@@ -88,11 +88,11 @@ export class FilmView extends FilmEdits {
   }
 
   useResults() {
-    const found = this.film.results;
-    this.parts.showState(this.film);
+    const found = this.video.results;
+    this.parts.showState(this.video);
     if (!found) return;
-    this.layers = new Layers(this.film, { arrived: () => this.overlay.draw(), problem: (error) => this.withoutLayer(error) });
-    this.parts.fillClasses(this.film.classes.length ? this.film.classes : [...new Set(found.tag)]);
+    this.layers = new Layers(this.video, { arrived: () => this.overlay.draw(), problem: (error) => this.withoutLayer(error) });
+    this.parts.fillClasses(this.video.classes.length ? this.video.classes : [...new Set(found.tag)]);
   }
 
   // What the frame on the screen shows: the selected object, and the others.
@@ -105,26 +105,26 @@ export class FilmView extends FilmEdits {
 
   // One object in this frame: box, label, kind, state and class.
   seenOf(number) {
-    const at = this.position, found = this.film.results, marks = this.objects.all.get(number), draft = number === this.objects.selected && this.draft;
+    const at = this.position, found = this.video.results, marks = this.objects.all.get(number), draft = number === this.objects.selected && this.draft;
     const code = draft ? BOX : marks.state[at], box = draft || boxOf(marks, found, at), name = tagOf(marks, found, at);
     const predicted = found && !draft && this.isPrediction(at, marks) && name === found.tag[at];
     const words = predicted ? labelOf(found, at) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`, prefix = this.objects.several ? `#${number} ` : "";
-    const elsewhere = code === PREDICTED && !marks.main[at], nothing = elsewhere ? "not here" : found || code ? "no object" : "not localised yet";
+    const elsewhere = code === PREDICTED && !marks.main[at], nothing = elsewhere ? "not here" : found || code ? "no object" : "not localized yet";
     return { box, label: `${prefix}${box ? words : nothing}`, kind: KINDS[code], code, tag: name };
   }
 
   // The box of the selected object that a frame shows; null: none.
-  boxAt(at) { return boxOf(this.marks, this.film.results, at); }
+  boxAt(at) { return boxOf(this.marks, this.video.results, at); }
 
   // Whether a frame shows the box of the model in use, so that its numbers belong to it.
   isPrediction(at, marks = this.marks) {
-    const { state, kept, main } = marks, found = this.film.results;
+    const { state, kept, main } = marks, found = this.video.results;
     if (!main[at] || (this.draft && marks === this.marks) || (state[at] !== PREDICTED && state[at] !== ACCEPTED)) return false;
     return boxOf(marks, found, at)?.join() === found?.box[at]?.join() || (!kept[at] && !marks.base[at]);
   }
 
   // The results on the screen: those of the other model, while both are shown in turn and it is its turn.
-  shownResults() { return this.comparison.flipped ? this.comparison.other.results : this.film.results; }
+  shownResults() { return this.comparison.flipped ? this.comparison.other.results : this.video.results; }
 
   layersAt(layers, at) {
     return { heat: this.opacity > 0 ? layers?.map(this.map, at) : null, opacity: this.opacity, outline: this.outline ? layers?.outline(at) : null };
@@ -138,9 +138,9 @@ export class FilmView extends FilmEdits {
   shown(position) {
     this.position = position;
     this.redraw();
-    const frame = this.film.frame[position];
+    const frame = this.video.frame[position];
     // The address may lead to another view already.
-    if (!this.player.playing && location.hash.includes(this.film.id)) history.replaceState(null, "", `#film=${this.film.id}&frame=${frame}`);
+    if (!this.player.playing && location.hash.includes(this.video.id)) history.replaceState(null, "", `#video=${this.video.id}&frame=${frame}`);
   }
 
   redraw() {
@@ -150,7 +150,7 @@ export class FilmView extends FilmEdits {
     this.timeline.show(at, this.player?.playing);
     const own = this.comparison.flipped || this.isPrediction(at);
     this.parts.showFrame({
-      frame: this.film.frame[at], pts: this.film.pts[at], state: found || seen.code ? this.stateOf(seen.code, seen.box, this.marks) : "not localised yet", kind: seen.kind, tag: seen.tag, box: seen.box,
+      frame: this.video.frame[at], pts: this.video.pts[at], state: found || seen.code ? this.stateOf(seen.code, seen.box, this.marks) : "not localized yet", kind: seen.kind, tag: seen.tag, box: seen.box,
       probability: seen.tag === found?.tag[at] && (this.comparison.flipped || this.marks.main[at]) ? found?.probability[at] : null, score: own && seen.box ? found?.score[at] : null,
       presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
     });
@@ -162,10 +162,10 @@ export class FilmView extends FilmEdits {
   stateOf(code, box, marks) { return code === PREDICTED && !box && !marks.main[this.position] ? "not here" : STATES[code]; }
 
   changed() {
-    const found = this.film.results;
-    this.objects.use(objectsOf(this.saving.history.done, this.film.frame, this.film.cuts, found?.absent, found?.others));
-    this.states = frameStates(this.objects.all, this.film.frame.length);
-    this.queue = this.skip && found ? toCheck(found.queue, this.states, found.doubt, this.film.doubtful_from) : found?.queue || [];
+    const found = this.video.results;
+    this.objects.use(objectsOf(this.saving.history.done, this.video.frame, this.video.cuts, found?.absent, found?.others));
+    this.states = frameStates(this.objects.all, this.video.frame.length);
+    this.queue = this.skip && found ? toCheck(found.queue, this.states, found.doubt, this.video.doubtful_from) : found?.queue || [];
     this.reasons = new Map([...(found?.queue || []), ...this.queue]);
     this.parts.showHistory(this.saving.history);
     this.timeline.draw();
@@ -197,17 +197,17 @@ export class FilmView extends FilmEdits {
 
   doubtful(forward) {
     if (this.queue?.length) this.goQueued(nextDoubtful(this.queue, this.queued === this.position ? this.position : null, forward));
-    else tell(this.film.results ? "No frame is left to check." : "The model is not done with this video yet.", "note");
+    else tell(this.video.results ? "No frame is left to check." : "The model is not done with this video yet.", "note");
   }
 
   askFrame() {
-    const { frame } = this.film;
+    const { frame } = this.video;
     askFrame(frame[this.position], frame.at(-1), (number) => this.go(Math.min(lowerBound(frame, number), frame.length - 1)));
   }
 
   // Two pages changed the same frames: the box of the other page is drawn beside ours while the user chooses.
   async ask(theirs, mine) {
-    const drawn = theirs.flatMap((one) => one.change.actions || []).filter((a) => a.box && a.start === this.film.frame[this.position]).at(-1);
+    const drawn = theirs.flatMap((one) => one.change.actions || []).filter((a) => a.box && a.start === this.video.frame[this.position]).at(-1);
     this.other = drawn?.box || null;
     this.redraw();
     const useMine = await askConflict(theirs, mine);
@@ -218,16 +218,16 @@ export class FilmView extends FilmEdits {
 
   // One action by its name; the same for keys and buttons.
   act(action, event = {}) {
-    const back = [",", "k", "X", "F", "[", "T"].includes(event.key), { length } = this.film.frame;
-    const { cuts } = this.film, { state } = this.marks, [first, last] = stretchAround(this.position, cuts, state);
+    const back = [",", "k", "X", "F", "[", "T"].includes(event.key), { length } = this.video.frame;
+    const { cuts } = this.video, { state } = this.marks, [first, last] = stretchAround(this.position, cuts, state);
     const where = back ? "before" : "after";
     const acts = {
       play: () => (this.player.playing ? this.player.pause() : (this.flush(), this.player.play())),
       step: () => this.go(this.player.target + (back ? -1 : 1)),
       doubtful: () => this.doubtful(!back),
-      cut: () => this.goOr(neighbour(cuts, this.position, !back), `There is no cut ${where} this frame.`),
-      key: () => this.goOr(neighbour(keyFrames(state), this.position, !back), `There is no marked frame ${where} this one.`),
-      middle: () => this.goOr(middleOfGap(state, this.position), "There is no gap here: the marked frames around are neighbours."),
+      cut: () => this.goOr(neighbor(cuts, this.position, !back), `There is no cut ${where} this frame.`),
+      key: () => this.goOr(neighbor(keyFrames(state), this.position, !back), `There is no marked frame ${where} this one.`),
+      middle: () => this.goOr(middleOfGap(state, this.position), "There is no gap here: the marked frames around are neighbors."),
       goto: () => this.askFrame(),
       accept: () => { this.flush(); this.accept(this.position, this.position + 1); },
       next: () => this.acceptAndGo(),
@@ -253,24 +253,24 @@ export class FilmView extends FilmEdits {
       cam: () => this.setLayer("map", this.map === "cam" ? "" : "cam"),
       outline: () => this.setLayer("outline", !this.outline),
       compare: () => this.comparison.next(),
-      zoom: () => this.zoom(event.key === "0" ? 1 : this.overlay.zoom * (event.key === "-" ? 0.8 : 1.25), this.centreOfBox()),
+      zoom: () => this.zoom(event.key === "0" ? 1 : this.overlay.zoom * (event.key === "-" ? 0.8 : 1.25), this.centerOfBox()),
       library: () => { location.hash = ""; },
       help: () => showKeys(),
-      import: () => importDialog(this.film, this.saving),
-      videoClass: () => askTags([this.film], this.film.tags || [], () => this.renew().catch((error) => tell(error.message))),
+      import: () => importDialog(this.video, this.saving),
+      videoClass: () => askTags([this.video], this.video.tags || [], () => this.renew().catch((error) => tell(error.message))),
       first: () => this.go(0),
       last: () => this.go(length - 1),
     };
     acts[action]();
   }
 
-  zoom(zoom, centre) {
-    for (const one of [this.overlay, this.comparison.overlay]) one?.setZoom(zoom, centre);
+  zoom(zoom, center) {
+    for (const one of [this.overlay, this.comparison.overlay]) one?.setZoom(zoom, center);
   }
 
-  centreOfBox() {
+  centerOfBox() {
     const { box } = this.seen();
-    return box ? [(box[0] + box[2]) / 2 / this.film.width, (box[1] + box[3]) / 2 / this.film.height] : [0.5, 0.5];
+    return box ? [(box[0] + box[2]) / 2 / this.video.width, (box[1] + box[3]) / 2 / this.video.height] : [0.5, 0.5];
   }
 
   setLayer(name, value) {
@@ -282,7 +282,7 @@ export class FilmView extends FilmEdits {
 
   setSkip(skip) { this.skip = skip; this.changed(); }
 
-  setRate(rate) { this.parts.video.playbackRate = rate; this.parts.video.defaultPlaybackRate = rate; }
+  setRate(rate) { this.parts.media.playbackRate = rate; this.parts.media.defaultPlaybackRate = rate; }
 
   key(event) {
     const action = actionOf(event);
@@ -304,16 +304,16 @@ export class FilmView extends FilmEdits {
   }
 }
 
-export async function openFilm(view, id, frame, told) {
+export async function openVideo(view, id, frame, told) {
   const here = () => location.hash.includes(id);
-  let asked = askFilm(id, frame);
-  for (let words = "Opening the video…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/films/${id}`)) {
+  let asked = askVideo(id, frame);
+  for (let words = "Opening the video…"; here(); await new Promise((done) => setTimeout(done, 500)), asked = getJson(`/api/videos/${id}`)) {
     view.replaceChildren(make("p", { class: "empty" }, words));
     try {
-      const film = await asked;
-      if (film.state === "failed") throw new Error(film.problem);
-      if (film.frame) return here() ? new FilmView(view, film, frame, told) : null;
-      words = `Reading the frames of ${film.name}: ${percent(film.done)}`;
+      const video = await asked;
+      if (video.state === "failed") throw new Error(video.problem);
+      if (video.frame) return here() ? new VideoView(view, video, frame, told) : null;
+      words = `Reading the frames of ${video.name}: ${percent(video.done)}`;
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
       words = `${error.message} The video opens when the server is back.`;

@@ -1,4 +1,4 @@
-"""Folders of 'colocam label' are exported like the tables of the same films, one film at a time."""
+"""Folders of 'colocam label' are exported like the tables of the same videos, one video at a time."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.labels import FORMATS, Format, export, label_folder
-from colocam.labels.label_folder import NAME, Labelled, part_path, video_metadata, write_video_list
+from colocam.labels.label_folder import NAME, Labeled, part_path, video_metadata, write_video_list
 from colocam.labels.table import LocalizationTable
 from colocam.types import Box, Localization
 from colocam.video.description import SourceVideo, write_source
@@ -18,7 +18,7 @@ from colocam.video.description import SourceVideo, write_source
 SIZES = [(64, 48), (40, 60), (97, 71)]
 
 
-def write_film(table, index, size):
+def write_video(table, index, size):
     """Two frames with a box, one without."""
     tag = ("cat", "=owl", "dog & co")[index % 3]
     for frame in range(3):
@@ -33,9 +33,9 @@ def make_labels(folder, names, metadata=video_metadata):
         path = part_path(folder, key)
         path.parent.mkdir(parents=True, exist_ok=True)
         with LocalizationTable(path, ["track"]) as table:
-            write_film(table, index, size)
+            write_video(table, index, size)
             table.add_metadata(metadata(SourceVideo(Path(name), *size, Fraction(25), 3, 0.12)))
-        done[name] = Labelled(key, 3, 3)
+        done[name] = Labeled(key, 3, 3)
     write_video_list(folder, done)
     return folder
 
@@ -49,7 +49,7 @@ def files_of(folder):
 
 
 @pytest.mark.parametrize("to", ["coco", "yolo", "voc", "mot", "cvat", "label-studio", "csv"])
-def test_labels_give_what_tables_of_the_same_films_give(tmp_path, to):
+def test_labels_give_what_tables_of_the_same_videos_give(tmp_path, to):
     names = [f"{index}.mp4" for index in range(6)]
     labels = make_labels(tmp_path / "labels", names)
     tables = []
@@ -57,7 +57,7 @@ def test_labels_give_what_tables_of_the_same_films_give(tmp_path, to):
         tables.append(tmp_path / "tables" / f"{index}.csv")
         tables[-1].parent.mkdir(exist_ok=True)
         with LocalizationTable(tables[-1], ["track"]) as table:
-            write_film(table, index, SIZES[index % 3])
+            write_video(table, index, SIZES[index % 3])
         write_source(tables[-1], SourceVideo(Path(name), *SIZES[index % 3], Fraction(25), 3, 0.12))
     export([labels], to, tmp_path / "one")
     export(tables, to, tmp_path / "other")
@@ -66,7 +66,7 @@ def test_labels_give_what_tables_of_the_same_films_give(tmp_path, to):
     assert one == other
 
 
-def test_one_film_at_a_time_is_in_memory(tmp_path, monkeypatch):
+def test_one_video_at_a_time_is_in_memory(tmp_path, monkeypatch):
     alive, most, whole = [], [], label_folder.read_video
 
     def counted(*words):
@@ -115,8 +115,8 @@ def test_damaged_labels(tmp_path, colocam):
     listed = (labels / NAME).read_bytes()
     for damaged in (b"PAR1", listed.replace(b"a.mp4", b"\xff\xfe.mp")):
         (labels / NAME).write_bytes(damaged)
-        assert "lists no film" in colocam("export", labels, "--to", "coco", "-o", out).error
-    other = make_labels(tmp_path / "other", ["a.mp4"], metadata=lambda _: {"colocam.film": json.dumps({"format": 1})})
+        assert "lists no video" in colocam("export", labels, "--to", "coco", "-o", out).error
+    other = make_labels(tmp_path / "other", ["a.mp4"], metadata=lambda _: {"colocam.video": json.dumps({"format": 1})})
     assert "run 'colocam label' again" in colocam("export", other, "--to", "coco", "-o", out).error
     old = make_labels(tmp_path / "old", ["a.mp4"], metadata=lambda _: {})
     with pytest.raises(ColocamError, match="does not describe its video: run 'colocam label' again"):

@@ -1,15 +1,15 @@
-"""The index of a film: every frame, its time and its shot; a proxy with the same frames; exact frames by index."""
+"""The index of a video: every frame, its time and its shot; a proxy with the same frames; exact frames by index."""
 
 import io
 
 import numpy as np
 import pytest
 
-from colocam.serve.film_data import FilmIndex, even_size, load_index, same_times, save_index
+from colocam.serve.video_data import VideoIndex, even_size, load_index, same_times, save_index
 
 
 def test_a_damaged_index_is_none_or_whole(tmp_path):
-    whole = FilmIndex(np.arange(6), np.arange(6) / 25, np.arange(6) / 25, np.arange(6) == 3, np.array([2]), None)
+    whole = VideoIndex(np.arange(6), np.arange(6) / 25, np.arange(6) / 25, np.arange(6) == 3, np.array([2]), None)
     path = tmp_path / "index.npz"
     save_index(path, whole)
     data, rng = path.read_bytes(), np.random.default_rng(0)

@@ -1,6 +1,6 @@
 """Videos with labels: what every label format is written from, and what label files say before they are compared.
 
-A :class:`LabelledVideo` has the rows of its localisation table, grouped into tracks. An :class:`ImportedVideo` holds
+A :class:`LabeledVideo` has the rows of its localization table, grouped into tracks. An :class:`ImportedVideo` holds
 what it cannot: key frames between which boxes move, frames that a player counts by time, boxes as shares of a frame
 whose size is not known, and videos of an unknown name.
 """
@@ -50,7 +50,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class LabelledVideo:
+class LabeledVideo:
     """A video and the rows of its table: what exports write and imports are compared with.
 
     Beside the rows (:class:`TableRows`) it holds what the video is, its unique name, and the tracks of its rows.
@@ -74,7 +74,7 @@ class LabelledVideo:
 
     @cached_property
     def listed(self) -> Integers:
-        """Frames that the table lists, sorted; those without a box are empty, all others are not labelled."""
+        """Frames that the table lists, sorted; those without a box are empty, all others are not labeled."""
         return np.unique(self.rows.frame)
 
     @cached_property
@@ -166,7 +166,7 @@ class LabelledVideo:
 class LabelSet:
     """All videos of one export; they may be read anew each time, so that few of them are in memory."""
 
-    videos: Sequence[LabelledVideo]
+    videos: Sequence[LabeledVideo]
 
     @cached_property
     def classes(self) -> list[str]:
@@ -183,7 +183,7 @@ class LabelSet:
         if not any(any(video.rows.mask) for video in self.videos):
             raise ColocamError("no table has a mask: run 'colocam localize' with --masks or --refine")
 
-    def splits(self) -> dict[str, Sequence[LabelledVideo]]:
+    def splits(self) -> dict[str, Sequence[LabeledVideo]]:
         """Split by video: the last fifth, at least one of several videos, is for validation."""
         cut = len(self.videos) - (len(self.videos) // 5 or int(len(self.videos) > 1))
         return {"train": self.videos[:cut], "val": self.videos[cut:]}
@@ -204,11 +204,11 @@ class Options:
     url: str = "/data/local-files/?d="
 
 
-def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
+def read_videos(tables: list[Path], videos: list[Path]) -> list[LabeledVideo]:
     """Read tables, each with its video: one of ``videos``, or what ``<table>.video.json`` describes."""
     if videos and len(videos) != len(tables):
         raise ArgumentError("videos", f"must name one video per table, got {len(videos)} for {len(tables)}")
-    read: list[LabelledVideo] = []
+    read: list[LabeledVideo] = []
     for index, (name, table) in enumerate(zip(names_of(tables), tables, strict=True)):
         if not stored(table).is_file():
             raise ColocamError(f"cannot read {table}: there is no such file")
@@ -217,14 +217,14 @@ def read_videos(tables: list[Path], videos: list[Path]) -> list[LabelledVideo]:
     return _with_image_names(read)
 
 
-def read_video(name: str, table: Path, source: SourceVideo) -> LabelledVideo:
+def read_video(name: str, table: Path, source: SourceVideo) -> LabeledVideo:
     """Read the table of one video; times that it does not state follow from the rate of the video."""
     rows = read_table(table, source, required=("class",))
     rows = rows._replace(pts=np.where(np.isnan(rows.pts), rows.frame / float(source.fps), rows.pts))
-    return LabelledVideo(name, source, rows)
+    return LabeledVideo(name, source, rows)
 
 
-def _with_image_names(videos: list[LabelledVideo]) -> list[LabelledVideo]:
+def _with_image_names(videos: list[LabeledVideo]) -> list[LabeledVideo]:
     """Images of folders keep their names, with the table's name before them where there are several tables.
 
     If two images would get one name, all are numbered, as the frames of video files are.
@@ -290,7 +290,7 @@ class ImportedVideo:
     Attributes:
         names: what the file calls the video, e.g. its file name and the name of the task; none: it does not say.
         tracks: the boxes.
-        listed: frames that were labelled, with or without a box; None: the whole video.
+        listed: frames that were labeled, with or without a box; None: the whole video.
         frames: number of frames that the file states; None: it does not.
         size: width and height that the file states; None: it does not.
         rate: key frames count frames of this constant rate, as a player by time has them; None: frames of the video.
@@ -332,7 +332,7 @@ def tracks_of_frames(labels: Iterable[FrameLabel]) -> list[ImportedTrack]:
     return [ImportedTrack.of_keys(tag, keys) for (tag, _), keys in groups.items()]
 
 
-def named(names: Sequence[str], known: Sequence[LabelledVideo]) -> list[LabelledVideo]:
+def named(names: Sequence[str], known: Sequence[LabeledVideo]) -> list[LabeledVideo]:
     """The videos that ``names`` mean: by their table or their file, with or without the ending.
 
     Of several of one name it is those that an export calls so, or those in the folders that a name states.
@@ -345,13 +345,13 @@ def named(names: Sequence[str], known: Sequence[LabelledVideo]) -> list[Labelled
     return by_name or [other for other in found if any(_ends_with(other, tail) for tail in tails)] or found
 
 
-def _own_names(known: LabelledVideo) -> set[str]:
+def _own_names(known: LabeledVideo) -> set[str]:
     file = PurePosixPath(known.source.file)
     own = (known.name, known.source.file, file.name, file.stem, str(known.source.path))
     return {name.casefold() for name in own}
 
 
-def _ends_with(known: LabelledVideo, tail: tuple[str, ...]) -> bool:
+def _ends_with(known: LabeledVideo, tail: tuple[str, ...]) -> bool:
     """Whether the path of a video ends with these folders and this name, with or without the ending of the file."""
     paths = [known.source.path, PurePosixPath(known.source.stated_path)]
     return any(tail == one.parts[-len(tail) :] for path in paths for one in (path, path.with_suffix("")))

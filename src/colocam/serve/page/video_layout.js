@@ -5,11 +5,11 @@ import { FACTS, level, share } from "./facts.js";
 import { objectsList } from "./objects.js";
 import { paneOf } from "./pane.js";
 
-export function layoutOf(view, film, on) {
+export function layoutOf(view, video, on) {
   const button = (text, action, key, title, more = {}) => make("button", { type: "button", title: key ? `${title} (${key})` : title, "aria-keyshortcuts": key || null, onclick: () => on.act(action, { key: more.event }), ...more.attributes }, text, key && make("kbd", {}, key));
-  const video = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": film.name, tabindex: "-1" });
+  const media = make("video", { preload: "auto", muted: true, playsInline: true, "aria-label": video.name, tabindex: "-1" });
   const still = make("canvas", { class: "still", hidden: true });
-  const pane = paneOf("Frame with box and heat map", video, still), screen = make("div", { class: "screen" }, pane.element);
+  const pane = paneOf("Frame with box and heat map", media, still), screen = make("div", { class: "screen" }, pane.element);
   const timeline = make("canvas", { class: "timeline", role: "slider", tabindex: "0", "aria-label": "Position in the video", "aria-valuemin": "0",
     onkeydown: (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -25, PageDown: 25 }[event.key];
@@ -35,7 +35,7 @@ export function layoutOf(view, film, on) {
   const state = make("p", { class: "working", hidden: true });
   const objects = objectsList(on);
   let classes = [];
-  const section = make("section", { class: "film-view", "aria-label": film.name },
+  const section = make("section", { class: "video-view", "aria-label": video.name },
     screen,
     make("div", { class: "controls row" },
       button("‹", "step", ",", "Previous frame", { event: "," }), play, button("›", "step", ".", "Next frame", { event: "." }),
@@ -55,7 +55,7 @@ export function layoutOf(view, film, on) {
         button("Enters here", "edge", "[", "The object enters here: none before, in this stretch", { event: "[" }), button("Leaves here", "edge", "]", "The object leaves here: none from here on, in this stretch", { event: "]" }),
         button("Class…", "class", "C", "Wrong class"), button("Box here", "box", "B", "Put a box here"),
         button("New object", "newObject", "I", "Another object in this frame"), button("Split here", "split", "S", "From this frame on it is another object"),
-        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), button("Video’s class…", "videoClass", "", "Set the class that the whole video shows, and localise again"), undo, redo),
+        button("Reset frame", "clear", "⌫", "Back to the prediction in this frame"), button("Import…", "import", "", "Import labels of this video"), button("Video’s class…", "videoClass", "", "Set the class that the whole video shows, and localize again"), undo, redo),
       objects.element,
       make("div", { class: "row layers" }, heat, cam, outline),
       make("div", { class: "row" }, make("label", { for: "opacity" }, "Opacity"), opacity), beside, besideNote,
@@ -69,7 +69,7 @@ export function layoutOf(view, film, on) {
     return [name, cell];
   }));
   return {
-    video, still, pane, screen, timeline,
+    media, still, pane, screen, timeline,
     classes: () => classes,
     fillClasses: (names) => { classes = names; },
     setPlaying: (playing) => { play.firstChild.textContent = playing ? "Pause" : "Play"; },
@@ -88,14 +88,14 @@ export function layoutOf(view, film, on) {
     showState(now) {
       state.hidden = now.state === "ready";
       state.className = now.state === "failed" ? "problem" : "working";
-      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localising" ? `Localising: ${percent(now.done || 0)}.` : "Waiting for the model."} You can already correct.`;
+      state.textContent = now.state === "failed" ? now.problem : `${now.state === "localizing" ? `Localizing: ${percent(now.done || 0)}.` : "Waiting for the model."} You can already correct.`;
     },
     showObjects: objects.show,
     showHistory(history) { undo.disabled = !history.done.length; redo.disabled = !history.undone.length; },
     showFrame(one) {
       number.textContent = `frame ${one.frame}`;
       number.dataset.frame = one.frame;
-      time.textContent = `${clock(one.pts)} / ${clock(film.pts.at(-1))}`;
+      time.textContent = `${clock(one.pts)} / ${clock(video.pts.at(-1))}`;
       cells.State.className = `kind ${one.kind}`;
       const values = { State: one.state, Class: one.tag || "–", "Class probability": share(one.probability), "Box score": level(one.score), Presence: share(one.presence), Doubt: level(one.doubt), Box: one.box ? one.box.map((value) => Math.round(value)).join(", ") : "none", Why: one.reason || "" };
       for (const [name, value] of Object.entries(values)) if (cells[name].textContent !== value) cells[name].textContent = value;
@@ -103,11 +103,11 @@ export function layoutOf(view, film, on) {
       facts.dataset.box = one.box ? one.box.map((value) => Math.round(value * 100) / 100).join(",") : "";
     },
     showQueue(entries, position) {
-      queueTitle.textContent = film.results ? `Frames to check (${entries.length})` : "Frames to check: once the video is localised";
+      queueTitle.textContent = video.results ? `Frames to check (${entries.length})` : "Frames to check: once the video is localized";
       const shown = entries.slice(0, 60), key = `${shown.map(([at]) => at).join()}`;
       if (queue.dataset.key !== key) {
         queue.dataset.key = key;
-        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.goQueued(at) }, make("b", {}, String(film.frame[at])), make("span", {}, reason)))));
+        queue.replaceChildren(...shown.map(([at, reason]) => make("li", { "data-at": String(at) }, make("button", { type: "button", class: "quiet", onclick: () => on.goQueued(at) }, make("b", {}, String(video.frame[at])), make("span", {}, reason)))));
       }
       const item = queue.querySelector(`[data-at="${position}"]`), old = queue.querySelector("[aria-current=true]");
       if (item === old) return;

@@ -25,7 +25,7 @@ from colocam.inference.worker import localize_into
 from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table, take_rows
-from colocam.temporal.cuts import CutFinder, colour_histograms
+from colocam.temporal.cuts import CutFinder, color_histograms
 from colocam.temporal.presence import ABSENT
 from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
 from colocam.utils.files import atomic_path, publish, utf8
@@ -39,7 +39,7 @@ from colocam.video.input import VideoInput
 from colocam.video.reader import DEFAULT_FPS, VideoReader
 from colocam.video.writer import VideoWriter
 
-State = Literal["waiting", "reading", "read", "localising", "ready", "failed"]
+State = Literal["waiting", "reading", "read", "localizing", "ready", "failed"]
 """``read``: the frames are known, and the video waits for the model."""
 PROXY_SIDE = 1280
 """Most pixels along a side of the proxy."""
@@ -60,7 +60,7 @@ QUEUE_SHARE = 0.2
 """Share of the frames in the queue of a video."""
 
 
-class FilmIndex(NamedTuple):
+class VideoIndex(NamedTuple):
     """The N frames of a video that can be decoded.
 
     Attributes:
@@ -80,30 +80,32 @@ class FilmIndex(NamedTuple):
     source: SourceVideo
 
 
-ARRAYS = FilmIndex._fields[:-1]
+ARRAYS = VideoIndex._fields[:-1]
 """What is stored of an index."""
 
 
-def open_film(path: Path, limits: Limits = LIMITS) -> VideoReader:
+def open_fenced(path: Path, limits: Limits = LIMITS) -> VideoReader:
     """A reader of a video or a folder of images, which decodes in a process with limits: anybody may upload."""
     return open_video(VideoInput(str(path), must_be_stored=True), limits=limits)
 
 
 def stored_index(
     path: Path, described: Path, stored: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None]
-) -> FilmIndex:
-    """The frames of a video, from its description and the file ``stored``; else see :func:`index_film`."""
+) -> VideoIndex:
+    """The frames of a video, from its description and the file ``stored``; else see :func:`index_video`."""
     index = None
     with suppress(ColocamError):  # it was never described, or is damaged
         index = load_index(stored, read_source(described))
     if index is None or (len(index.proxy) and not proxy.is_file()):
-        index = index_film(path, proxy, thumbnail, report)
+        index = index_video(path, proxy, thumbnail, report)
         write_source(described, index.source)
         save_index(stored, index)
     return index
 
 
-def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None) -> FilmIndex:
+def index_video(
+    path: Path, proxy: Path, thumbnail: Path, report: Callable[[float], None] = lambda _: None
+) -> VideoIndex:
     """Decode a video once; write its proxy and a thumbnail.
 
     Args:
@@ -120,7 +122,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
     shown = 0
     finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
     cuts: list[npt.NDArray[np.bool_]] = []
-    with open_film(path) as reader, temporary_file(proxy) as draft:
+    with open_fenced(path) as reader, temporary_file(proxy) as draft:
         total, size = reader.estimate(), (reader.info.width, reader.info.height)
         width, height = even_size(*size, PROXY_SIDE)
         with VideoWriter(draft, width, height, reader.info.fps or DEFAULT_FPS, gop=PROXY_GOP) as writer:
@@ -131,12 +133,12 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
                         temporary.write_bytes(jpeg(_resized(frame.image, *even_size(*size, THUMBNAIL_SIDE)), 80))
                 frames.append(frame.index)
                 times.append(frame.pts)
-                cuts.append(finder.push(colour_histograms(_resized(frame.image, CUT_SIDE, CUT_SIDE)[None])))
+                cuts.append(finder.push(color_histograms(_resized(frame.image, CUT_SIDE, CUT_SIDE)[None])))
                 writer.write(_resized(frame.image, width, height), frame.pts - times[0])
                 report(min(len(frames) / total, 1.0) if total else 0.0)
         cuts.append(finder.finish())
         pts = np.array(times)
-        with open_film(draft) as written:
+        with open_fenced(draft) as written:
             read_back = np.array([frame.pts for frame in written.frames()])
         if same_times(pts, read_back):
             publish(draft, proxy)
@@ -146,7 +148,7 @@ def index_film(path: Path, proxy: Path, thumbnail: Path, report: Callable[[float
             )
             read_back = np.empty(0)
         source = describe(path, reader)
-    return FilmIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), np.array([shown]), source)
+    return VideoIndex(np.array(frames, np.int64), pts, read_back, np.concatenate(cuts), np.array([shown]), source)
 
 
 def even_size(width: int, height: int, side: int) -> tuple[int, int]:
@@ -168,17 +170,17 @@ def same_times(pts: Float64Array, proxy: Float64Array) -> bool:
     return bool(np.abs((pts - pts[0]) - (proxy - proxy[0])).max() <= TOLERANCE)
 
 
-def save_index(path: Path, index: FilmIndex) -> None:
+def save_index(path: Path, index: VideoIndex) -> None:
     """Store an index, without what describes the video."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez(file, **{name: getattr(index, name) for name in ARRAYS})
 
 
-def load_index(path: Path, source: SourceVideo) -> FilmIndex | None:
+def load_index(path: Path, source: SourceVideo) -> VideoIndex | None:
     """Read an index; None if there is none or it is damaged."""
     try:
         with np.load(path, allow_pickle=False) as stored:
-            return FilmIndex(**{name: stored[name] for name in ARRAYS}, source=source)
+            return VideoIndex(**{name: stored[name] for name in ARRAYS}, source=source)
     except Exception:  # noqa: BLE001 - NumPy, zipfile and zlib raise errors of a dozen kinds for damaged bytes
         return None
 
@@ -198,19 +200,19 @@ def jpeg(image: Image, quality: int) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class FilmResults:
+class VideoResults:
     """What the model found in the N frames of a video.
 
     Attributes:
         index: the frames.
-        rows: the localisation table, one row per frame: of several objects the one that is longest in its shot.
+        rows: the localization table, one row per frame: of several objects the one that is longest in its shot.
         others: rows of the other objects, by frame; none where the model was asked for one object.
         doubt: (N,) 0–1.
         queue: frames to check, most doubtful first: index of the frame, and the reason in words.
         maps: (N, 64, 64) heat maps, 255 for 1; read from the disk as needed.
     """
 
-    index: FilmIndex
+    index: VideoIndex
     rows: TableRows
     others: TableRows
     doubt: Float64Array
@@ -230,7 +232,7 @@ class FilmResults:
 
 
 @dataclass
-class Film:
+class Video:
     """A video of the library.
 
     Attributes:
@@ -255,9 +257,9 @@ class Film:
     state: State = "waiting"
     done: float = 0.0
     problem: str = ""
-    index: FilmIndex | None = field(default=None, repr=False)
-    results: FilmResults | None = field(default=None, repr=False)
-    found: dict[str, FilmResults] = field(default_factory=dict, repr=False)
+    index: VideoIndex | None = field(default=None, repr=False)
+    results: VideoResults | None = field(default=None, repr=False)
+    found: dict[str, VideoResults] = field(default_factory=dict, repr=False)
 
     def offered(self, tags: Sequence[str]) -> str:
         """The class among ``tags`` that the data or the nearest folder of this name say, "" where none does."""
@@ -273,12 +275,12 @@ class Film:
 def stored_results(
     open_model: Callable[[], Localizer],
     path: Path,
-    index: FilmIndex,
+    index: VideoIndex,
     table: Path,
     made: str,
     passed: Callable[[int], None],
     stopping: tuple[Event, ...],
-) -> FilmResults:
+) -> VideoResults:
     """What a model finds in a video: what is stored and was made of the same, else what it finds now.
 
     Args:
@@ -301,7 +303,7 @@ def stored_results(
         raise ColocamError(f"{path} changed while it was read: restart the server")
     heat = np.memmap(maps, np.uint8, "r", shape=(len(rows.frame), MAP_SIDE, MAP_SIDE))
     ranked = rank([rows], QUEUE_SHARE)
-    return FilmResults(index, rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
+    return VideoResults(index, rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
 
 
 def _localize(
@@ -312,11 +314,11 @@ def _localize(
     passed: Callable[[int], None],
     stopping: tuple[Event, ...],
 ) -> None:
-    """Localise in a video; write its table and heat maps."""
+    """Localize in a video; write its table and heat maps."""
     refines = localizer.segmenter is not None
     columns = ("track", "presence", "margin", "mask", "shot_probability", *(("refined",) if refines else ()))
     with (
-        open_film(path) as reader,
+        open_fenced(path) as reader,
         atomic_path(maps) as temporary,
         temporary.open("wb") as file,
         LocalizationTable(table, columns) as listed,
@@ -330,7 +332,7 @@ def _localize(
         localize_into(localizer, reader, ALL, write, passed=passed, stopping=stopping)
 
 
-def _one_per_frame(rows: TableRows, index: FilmIndex) -> tuple[TableRows, TableRows]:
+def _one_per_frame(rows: TableRows, index: VideoIndex) -> tuple[TableRows, TableRows]:
     """One row per frame, of the track that is longest in its shot; and the rows of the other tracks."""
     if len(np.unique(rows.frame)) == len(rows.frame):
         return rows, take_rows(rows, np.empty(0, np.int64))
@@ -351,7 +353,7 @@ def _one_per_frame(rows: TableRows, index: FilmIndex) -> tuple[TableRows, TableR
     return kept._replace(mask=masks), take_rows(rows, np.flatnonzero(there & ~main))
 
 
-def outlines(results: FilmResults, rows: slice) -> list[list[list[int]]]:
+def outlines(results: VideoResults, rows: slice) -> list[list[list[int]]]:
     """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the video, also of holes."""
     source, found = results.index.source, list[list[list[int]]]()
     for text in results.rows.mask[rows]:
