@@ -36,10 +36,10 @@ LOW_PYTEST := OMP_NUM_THREADS=1 $(LOW)/bin/python -m pytest -q -n 2 --dist loads
 # What needs no torch, and together uses every other dependency.
 LOW_TESTS := test_without_torch.py video/test_images.py video/test_input.py video/test_reader.py video/test_resizing.py \
   video/test_writer.py config/test_card.py boxes/test_candidates.py boxes/test_rle.py \
-  label/test_catalogue.py label/test_part_files.py corrections/test_from_cvat.py corrections/test_from_label_studio.py \
-  corrections/test_round_trips.py evaluation/test_prediction_files.py evaluation/test_tensorboard_log.py \
-  export/test_cvat.py export/test_flat_and_masks.py export/test_label_studio.py export/test_labeled_videos.py \
-  inference/test_engine.py inference/test_stored_model.py inference/test_table.py \
+  labels/test_part_files.py labels/test_from_cvat.py labels/test_from_label_studio.py \
+  labels/test_round_trips.py evaluation/test_prediction_files.py evaluation/test_tensorboard_log.py \
+  labels/test_cvat.py labels/test_flat_and_masks.py labels/test_label_studio.py labels/test_labeled_videos.py \
+  inference/test_engine.py inference/test_stored_model.py inference/test_videos.py labels/test_table.py \
   integrations/test_cvat_tasks.py integrations/test_label_studio_backend.py serve/test_routes.py utils/test_device.py \
   utils/test_progress.py utils/test_tables.py
 
@@ -52,7 +52,7 @@ lowest:  ## run a part of the tests with the lowest version of each dependency, 
 	$(LOW_PYTEST) -k 'not run- and not another_reader' $(addprefix tests/,$(LOW_TESTS))
 
 TORCH ?= torch torchvision
-LOW_TRAIN_TESTS := export/test_onnx_model.py models/test_model_file.py models/test_networks.py \
+LOW_TRAIN_TESTS := inference/test_onnx_export.py models/test_model_file.py models/test_networks.py \
   report/test_page.py training/test_train.py
 
 lowest-train: lowest  ## the same for the packages of training, beside a torch of any version; downloads gigabytes

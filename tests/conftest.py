@@ -62,22 +62,21 @@ LONGEST = (
     "test_triton_interpreter.py",
     "models/test_backbones.py",
     "models/test_networks.py",
-    "presets/",
+    "config/presets/",
     "serve/",
     "lab/study/test_studies.py",
     "training/test_resume.py",
     "training/test_processes.py",
     "fuzz/",
-    "export/test_onnx_model.py",
+    "inference/test_onnx_export.py",
     "training/test_train.py",
     "training/test_frozen_encoder.py",
     "cams/clip/",
     "lab/study/test_runner.py",
-    "affinity/test_accuracy.py",
-    "extension/",
-    "label/",
+    "losses/affinity/test_accuracy.py",
+    "utils/extensions/",
     "video/test_fence.py",
-    "lab/test_demo.py",
+    "demo/test_run_demo.py",
     "inference/",
     "evaluation/",
     "training/",
@@ -469,7 +468,7 @@ PRESETS = {
         "localizer.epochs=1",
     ),
 }
-"""Preset → what makes it tiny: tests/presets says which settings these may be. All others are as shipped."""
+"""Preset → what makes it tiny: tests/config/presets says which settings these may be. All others are as shipped."""
 
 
 def random_weights(path: Path, backbone: Backbone) -> None:

@@ -25,7 +25,7 @@ from colocam.inference.localize import localize_file
 from colocam.labels import FORMATS, export, import_labels, read_corrections, write_corrections
 from colocam.losses import LOSSES
 from colocam.training.learning import lesson as learn
-from doc_pages import ROOT, lines, name_of, python_blocks
+from tests.helpers.doc_pages import ROOT, lines, name_of, python_blocks
 
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"
 LINES = lines()
@@ -102,7 +102,7 @@ COMPILED_ONLY = {
     "ClipES.load": "needs the weights of CLIP",
     "push_to_hub": "needs the hub",
     "mobile_sam.pt": "needs the weights of MobileSAM",
-    "METHODS[": "needs a run with the new method; tests/extension/test_methods.py trains one",
+    "METHODS[": "needs a run with the new method; tests/utils/extensions/test_methods.py trains one",
 }
 """Examples by a part of them, and why they are compiled only."""
 REGISTRIES = (CAMS, CHOOSERS, DATASETS, FORMATS, LOSSES, METHODS)

@@ -12,7 +12,7 @@ import typer
 
 from colocam.cli import app
 from colocam.config import load_config
-from doc_pages import INLINE, NOTES, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
+from tests.helpers.doc_pages import INLINE, NOTES, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
 
 CLI = typer.main.get_command(app)
 TOP_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]

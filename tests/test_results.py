@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from doc_pages import ROOT, name_of, prose
+from tests.helpers.doc_pages import ROOT, name_of, prose
 
 RESULTS = yaml.safe_load((ROOT / "docs" / "results.yaml").read_text(encoding="utf-8"))
 FIELDS = {"what", "values", "data", "command", "seeds", "date", "device", "commit", "page"}

@@ -14,8 +14,8 @@ from packaging.requirements import Requirement
 from typer.testing import CliRunner
 
 from colocam.evaluation.run_evaluation import evaluate
-from doc_pages import INLINE, PAGES, prose
 from lab import runs
+from tests.helpers.doc_pages import INLINE, PAGES, prose
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
 CORRECTIONS = SCRIPTS[0].parents[1] / "lab" / "corrections.py"

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 FILES = [
-    Path(__file__).with_name(room) / name
+    Path(__file__).parent / room / name
     for room, name in (
-        ("affinity", "interpreted.py"),
+        ("losses/affinity", "interpreted.py"),
         ("boxes", "test_blobs.py"),
         ("inference", "interpreted_kernels.py"),
     )

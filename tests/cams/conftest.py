@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from batch_norms import unsettle
 from colocam.config import Backbone, load_config
 from colocam.models import Classifier
+from tests.helpers.batch_norms import unsettle
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from colocam.data.catalogue import Listing, read_catalogue
 from colocam.errors import ColocamError
-from csv_tables import csv_table
+from tests.helpers.csv_tables import csv_table
 
 COLUMNS = "path,tag,split,video,clip,pictures"
 NAMES = [f"{number}.jpg" for number in (1, 2, 3, 9, 10, 11)]

@@ -11,7 +11,7 @@ from colocam.data.truth import Index, Truth, count, index_of_table, read_truth, 
 from colocam.errors import ColocamError
 from colocam.types import Box, Clip
 from colocam.video.images import image_size, read_image
-from csv_tables import csv_table
+from tests.helpers.csv_tables import csv_table
 
 COLUMNS = "video,shot,frame,class,split,width,height,x1,y1,x2,y2"
 

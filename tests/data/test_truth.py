@@ -4,7 +4,7 @@ import pytest
 
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
-from csv_tables import csv_table
+from tests.helpers.csv_tables import csv_table
 
 HEADER = "clip,frame,present,x1,y1,x2,y2"
 ROW = "cat/a,10,1,1,2,30.5,40"

@@ -16,7 +16,7 @@ from colocam.inference.localize import localize_file
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.video.fence import decode
-from counting import inclusive_iou
+from tests.helpers.counting import inclusive_iou
 
 
 @pytest.mark.parametrize("smooth", ["offline", "none"])

@@ -12,7 +12,7 @@ from colocam.evaluation.result import read_dense, read_evaluation
 from colocam.inference.localize import localize_file
 from colocam.labels.table import read_table
 from colocam.report import write_report
-from counting import inclusive_iou
+from tests.helpers.counting import inclusive_iou
 
 SHOTS = [f"{tag}/test-0" for tag in ("bus", "cat", "owl")]
 CORNERS = ("x1", "y1", "x2", "y2")

@@ -19,7 +19,7 @@ from colocam.evaluation.result import EvaluatedData
 from colocam.evaluation.run_evaluation import evaluate, labeled, maps_of
 from colocam.maps.mapper import Mapper
 from colocam.run import open_run
-from csv_tables import csv_table
+from tests.helpers.csv_tables import csv_table
 
 FRAME = (48, 40)
 

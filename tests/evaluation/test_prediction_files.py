@@ -8,7 +8,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.evaluation.prediction_files import map_files, read_boxes, read_labeled, read_map, read_mask
-from csv_tables import csv_table
+from tests.helpers.csv_tables import csv_table
 
 
 def test_the_best_score_comes_first(tmp_path):

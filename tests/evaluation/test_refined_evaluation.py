@@ -18,7 +18,7 @@ from colocam.run import open_run
 from colocam.segment import load_segmenter
 from colocam.segment.refine import refine
 from colocam.video.fence import decode
-from counting import inclusive_iou
+from tests.helpers.counting import inclusive_iou
 
 TAGS = ["bus", "cat", "owl"]
 

@@ -21,7 +21,7 @@ from colocam.models.model_file import load_model
 from colocam.report import write_report
 from colocam.report.evaluation_tables import print_evaluations
 from colocam.run import open_run
-from counting import inclusive_iou
+from tests.helpers.counting import inclusive_iou
 
 METHODS = ["layercam", "fcam", "colocam"]
 PROTOCOLS = ["tags-only", "validation", "oracle-global", "oracle-per-class"]

@@ -11,6 +11,7 @@ import av
 import cv2
 import numpy as np
 import yaml
+
 from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, TINY, make_collection, square_video
 from tests.conftest import _make_video as make_video
 from tests.helpers import youtube_archives

@@ -6,6 +6,7 @@ from random import Random
 import numpy as np
 import onnx
 from onnx import numpy_helper
+
 from tests.fuzz.hostile_values import INTEGERS, text
 from tests.fuzz.mutate_bytes import mutated_bytes
 from tests.fuzz.mutate_text import mutated_text

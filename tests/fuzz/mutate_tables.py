@@ -5,6 +5,7 @@ from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from tests.fuzz.hostile_values import integer, number, text
 from tests.fuzz.mutate_bytes import mutated_bytes
 

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 import typer
+
 from tests.fuzz.hostile_values import number, text
 
 SOUND: dict[str, tuple[str, ...]] = {

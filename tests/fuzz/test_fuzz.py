@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.fuzz.case import Case, snapshot
 from tests.fuzz.verdict import CRASH, ERROR, FILES, HANG, MEMORY, RESULT, TRACEBACK, UNCLEAN, Ended, Verdict, judge
 

@@ -22,8 +22,6 @@ import numpy as np
 import torch
 from torch import nn
 
-import shared_step
-from batch_norms import unsettle
 from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
@@ -57,10 +55,12 @@ from colocam.training.validation import Validator
 from colocam.types import VideoFrame
 from colocam.utils import cuda_graphs
 from colocam.utils.cuda_graphs import Recorded, RecordedLoss
-from forked_processes import free_port
 from lab.measuring import make_frames
 from lab.training_step import CLASSES, _cached_clips, _smooth_cams
-from one_pass import ids_of, one_pass
+from tests.helpers import shared_step
+from tests.helpers.batch_norms import unsettle
+from tests.helpers.forked_processes import free_port
+from tests.helpers.one_pass import ids_of, one_pass
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 SMALL = [
@@ -514,9 +514,10 @@ def test_recorded_and_plain_training_steps_are_equal():
 def test_batch_norms_of_two_processes_are_those_of_one():
     expected = shared_step.norm_parts(shared_step.INDICES)
     with tempfile.TemporaryDirectory() as folder:
-        port, call = free_port(), f"import shared_step; shared_step.save_norms_of_one_gpu({folder!r})"
+        port = free_port()
+        call = f"from tests.helpers import shared_step; shared_step.save_norms_of_one_gpu({folder!r})"
         shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-        paths = {"PYTHONPATH": os.pathsep.join([str(Path(shared_step.__file__).parent), *sys.path])}
+        paths = {"PYTHONPATH": os.pathsep.join([str(Path(shared_step.__file__).parents[2]), *sys.path])}
         started = [
             subprocess.Popen([sys.executable, "-c", call], env={**os.environ, **shared, **paths, "RANK": str(rank)})
             for rank in range(2)

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from served_page import over_socket
+from tests.helpers.served_page import over_socket
 
 DATE = "2026-01-01T00:00:00Z"
 SUMMARY = {"count": 0, "completed": 0, "validation": 0, "url": "http://x/"}

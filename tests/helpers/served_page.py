@@ -12,7 +12,7 @@ import numpy as np
 
 from colocam.serve.marks import frame_states, objects_of
 from colocam.serve.server import hosts_of, make_app, web_server
-from served_library import PATIENCE, serving
+from tests.helpers.served_library import PATIENCE, serving
 
 CHROMIUM = Path("/usr/bin/chromium")
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from child_processes import children
 from colocam.errors import ColocamError
 from colocam.inference.engine import Here, Model, do_all
 from colocam.inference.localize import localize_videos
@@ -29,8 +28,9 @@ from colocam.inference.worker import LostError, Worker
 from colocam.inference.workers import Workers
 from colocam.video.frame_choice import ALL
 from colocam.video.input import UnreadableError
-from one_pass import ids_of
-from stub_task import StubTask
+from tests.helpers.child_processes import children
+from tests.helpers.one_pass import ids_of
+from tests.helpers.stub_task import StubTask
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 LENGTHS = {"a": 3, "b": 45, "c": 16, "d": 33}

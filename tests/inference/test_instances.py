@@ -12,7 +12,7 @@ from colocam.inference.network import NetworkOutput, completed
 from colocam.labels.labeled_videos import read_videos
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
-from csv_tables import csv_rows
+from tests.helpers.csv_tables import csv_rows
 
 SIZE = (80, 60)
 FRAMES = 12

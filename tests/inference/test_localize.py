@@ -27,9 +27,9 @@ from colocam.video.fence import decode, open_video, probe
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import VideoInput
 from colocam.video.reader import VideoReader
-from csv_tables import csv_rows, numbers_of
-from endless_pass import endless
-from one_pass import one_pass
+from tests.helpers.csv_tables import csv_rows, numbers_of
+from tests.helpers.endless_pass import endless
+from tests.helpers.one_pass import one_pass
 
 ONNX = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 

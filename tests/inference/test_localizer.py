@@ -29,7 +29,7 @@ from colocam.models.model_file import load_model
 from colocam.temporal.presence import FIRST, LIMIT
 from colocam.types import VideoFrame
 from colocam.video.fence import decode, probe
-from one_pass import one_pass
+from tests.helpers.one_pass import one_pass
 
 SIDE = 32
 

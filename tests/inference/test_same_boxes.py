@@ -15,7 +15,7 @@ from colocam.maps.postprocess import with_color_mean
 from colocam.models import foreground
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
-from csv_tables import csv_rows
+from tests.helpers.csv_tables import csv_rows
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 MODELS = {"torch": STORED / "run", "onnx": STORED / "model.onnx"}

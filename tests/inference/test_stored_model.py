@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from colocam.inference.localize import localize_file
-from csv_tables import csv_rows
+from tests.helpers.csv_tables import csv_rows
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 EXACT = ("frame", "pts", "class", "track")

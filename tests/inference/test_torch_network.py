@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.inference import torch_network
 from colocam.inference.fold import ConvReLU, fold_batch_norms, fuse_relus
@@ -20,8 +19,9 @@ from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.maps.foreground import array_foreground_of
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.localizer_net import crop_boxes
-from one_buffer import OneBuffer
-from one_pass import ids_of, one_pass
+from tests.helpers.batch_norms import unsettle
+from tests.helpers.one_buffer import OneBuffer
+from tests.helpers.one_pass import ids_of, one_pass
 
 CPU = torch.device("cpu")
 SIDE = 64

@@ -12,7 +12,7 @@ from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file, localize_videos
 from colocam.inference.videos import find_jobs
 from colocam.video.fence import FencedReader, decode
-from csv_tables import numbers_of
+from tests.helpers.csv_tables import numbers_of
 
 MODEL = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx"
 

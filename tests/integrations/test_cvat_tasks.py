@@ -18,8 +18,8 @@ from PIL import Image
 from colocam import Localizer
 from colocam.integrations.cvat_tasks import CvatFunction, create
 from colocam.types import Box, Localization, VideoFrame
-from fake_cvat import FakeCvat, serving
-from label_scenes import row, write_table
+from tests.helpers.fake_cvat import FakeCvat, serving
+from tests.helpers.label_scenes import row, write_table
 
 MODULE = "colocam.integrations.cvat_tasks"
 MODEL = str(Path(__file__).parents[1] / "stored" / "version-0.1.0" / "model.onnx")

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from colocam import Localizer
 from colocam.errors import ColocamError
 from colocam.integrations.hub_model import HubModel, model_card
-from one_pass import one_pass
+from tests.helpers.one_pass import one_pass
 
 RUN = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 NAMES = ["README.md", "config.json", "model.json", "model.safetensors"]

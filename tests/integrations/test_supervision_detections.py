@@ -9,7 +9,7 @@ from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.integrations.supervision_detections import frame_detections, table_detections
 from colocam.types import Box, Localization
-from label_scenes import row, write_table
+from tests.helpers.label_scenes import row, write_table
 
 HEAT = np.zeros((4, 4), np.float32)
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torchvision.models import vgg
 
-from batch_norms import unsettle
 from colocam.config import Backbone
 from colocam.models import Classifier, Encoder, LocalizerNet
+from tests.helpers.batch_norms import unsettle
 
 
 def frames(count=2, side=64, seed=0):

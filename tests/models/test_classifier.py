@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from batch_norms import unsettle
 from colocam.cams import extract
 from colocam.config import load_config
 from colocam.models import Classifier, LocalizerNet
+from tests.helpers.batch_norms import unsettle
 
 SIDE, SIZE = 96, 32
 

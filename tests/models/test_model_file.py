@@ -10,12 +10,12 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from batch_norms import unsettle
 from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Model, load_model, save_model
+from tests.helpers.batch_norms import unsettle
 
 BACKBONE = Backbone(name="resnet10t", pretrained=False, args={"channels": [8, 8, 8, 8]})
 

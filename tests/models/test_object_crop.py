@@ -5,10 +5,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.localizer_net import LEAST_SIDE, SIDE, THRESHOLD, crop_boxes, expanded, object_boxes
+from tests.helpers.batch_norms import unsettle
 
 
 def searched(weights: np.ndarray) -> list[float]:

@@ -7,13 +7,13 @@ import pytest
 import timm
 import torch
 
-from batch_norms import unsettle
 from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.models import Classifier, Encoder, LocalizerNet
 from colocam.models.model_file import Model, save_model
 from colocam.models.networks import build_with_timm
 from colocam.models.resnet import BLOCKS, ResNet, is_plain_resnet
+from tests.helpers.batch_norms import unsettle
 
 
 @pytest.mark.parametrize("stride", [8, 16, 32])

@@ -8,10 +8,10 @@ from timm.models.convnext import ConvNeXt
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 
-from batch_norms import unsettle
 from colocam.config import Backbone, load_config
 from colocam.errors import ColocamError
 from colocam.models import Encoder
+from tests.helpers.batch_norms import unsettle
 
 
 class Bomb:

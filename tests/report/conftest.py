@@ -10,8 +10,8 @@ import pytest
 
 from colocam.evaluation.cases import case_meta, write_cases
 from colocam.types import Clip
-from counting import inclusive_iou
-from evaluations import evaluation
+from tests.helpers.counting import inclusive_iou
+from tests.helpers.evaluations import evaluation
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 TAGS = ["bicycle", "kite", "кошка", "<script>alert(1)</script>", "a$b_c tag"]

@@ -7,7 +7,7 @@ from colocam.cams import classifier_cams
 from colocam.evaluation.metrics import Accuracy
 from colocam.evaluation.result import EvaluatedData, Evaluation, PredictionEvaluation, ordered_methods
 from colocam.report.evaluation_tables import print_evaluations, print_predictions
-from evaluations import evaluation
+from tests.helpers.evaluations import evaluation
 
 
 @pytest.fixture

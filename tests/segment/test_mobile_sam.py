@@ -15,7 +15,7 @@ from colocam.errors import ColocamError
 from colocam.segment import load_segmenter, sam
 from colocam.segment.sam import MobileSam, MobileSamNet, open_mobile_sam, renamed
 from colocam.segment.segmenter import MEAN, STD, Prompts
-from one_buffer import OneBuffer
+from tests.helpers.one_buffer import OneBuffer
 
 SIDE = 128
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from served_library import PATIENCE, serving, two_shots
-from served_page import CHROMIUM, ServedPage, listening
+from tests.helpers.served_library import PATIENCE, serving, two_shots
+from tests.helpers.served_page import CHROMIUM, ServedPage, listening
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ import pytest
 
 from colocam.serve.marks import BOX, FOLLOWS, PREDICTED
 from colocam.types import Box
-from served_library import MovingBox, two_shots
-from served_page import served_page
+from tests.helpers.served_library import MovingBox, two_shots
+from tests.helpers.served_page import served_page
 
 WIDTH, HEIGHT, COUNT, CUT = 128, 96, 60, 30
 LOST = slice(12, 15)

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from colocam.serve import server as connections
-from served_library import serving
-from served_page import listening, running
+from tests.helpers.served_library import serving
+from tests.helpers.served_page import listening, running
 
 HANG = 60
 """Seconds after which a test gives up."""

@@ -9,7 +9,7 @@ from colocam.errors import ColocamError
 from colocam.serve import stills as stills_module
 from colocam.serve.stills import Stills
 from colocam.video.reader import VideoReader
-from served_library import serving
+from tests.helpers.served_library import serving
 
 
 def test_no_video_is_opened_in_the_process_of_the_server(make_video, tmp_path, monkeypatch):

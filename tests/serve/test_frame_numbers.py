@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from colocam.video.fence import decode
-from served_page import ServedPage
+from tests.helpers.served_page import ServedPage
 
 BITS, BLOCK = 4, 32
 FRAMES = 14

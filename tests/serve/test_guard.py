@@ -5,7 +5,7 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from served_library import HOST, serving
+from tests.helpers.served_library import HOST, serving
 
 READS = ["/", "/page/main.js", "/api/videos", "/api/openapi.json", "/api/formats", "/nothing"]
 

@@ -5,8 +5,8 @@ import zipfile
 import pytest
 
 from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change
-from served_library import LeavesAndReturns, gray_video
-from served_page import ServedPage, listening, served_page
+from tests.helpers.served_library import LeavesAndReturns, gray_video
+from tests.helpers.served_page import ServedPage, listening, served_page
 
 
 def test_correct_undo_redo_and_reload(one):

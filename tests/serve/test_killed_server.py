@@ -5,7 +5,7 @@ import signal
 import socket
 
 from colocam.serve.store import EventStore
-from served_page import running
+from tests.helpers.served_page import running
 
 
 def own_port():

@@ -11,7 +11,7 @@ from colocam.inference.localizer import Localizer
 from colocam.labels import Correction, read_corrections
 from colocam.serve import lessons as module
 from colocam.serve.lessons import Lessons
-from served_library import LESSON, eventually
+from tests.helpers.served_library import LESSON, eventually
 
 SAID = [Correction("video", 3, 0.12, "none", "cat", (), origin="page")]
 

@@ -10,7 +10,7 @@ from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
 from colocam.video.fence import open_video
 from colocam.video.frame_ring import FrameLayout
-from served_library import MovingBox, eventually, gray_video, model_file, serving
+from tests.helpers.served_library import MovingBox, eventually, gray_video, model_file, serving
 
 
 @pytest.fixture

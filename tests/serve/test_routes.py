@@ -12,7 +12,7 @@ from colocam.labels.formats import cvat as from_cvat
 from colocam.serve import video_routes
 from colocam.serve.correction_routes import ARCHIVES
 from colocam.serve.guard import MOST_JSON
-from served_library import LeavesAndReturns, gray_video, serving
+from tests.helpers.served_library import LeavesAndReturns, gray_video, serving
 
 
 def test_a_video_from_start_to_export(served):

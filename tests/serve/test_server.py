@@ -9,7 +9,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.serve.server import _listen, hosts_of, is_loopback, videos_of_run
-from endless_pass import endless
+from tests.helpers.endless_pass import endless
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from colocam.inference.localizer import Localizer
-from served_library import MovingBox, eventually, model_file, serving
-from served_page import ServedPage, listening
+from tests.helpers.served_library import MovingBox, eventually, model_file, serving
+from tests.helpers.served_page import ServedPage, listening
 
 
 @pytest.fixture

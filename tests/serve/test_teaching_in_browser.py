@@ -7,8 +7,8 @@ import pytest
 
 from colocam.config.card import parse_card
 from colocam.serve import lessons
-from served_library import LESSON, MovingBox, gray_video, model_file
-from served_page import served_page
+from tests.helpers.served_library import LESSON, MovingBox, gray_video, model_file
+from tests.helpers.served_page import served_page
 
 
 @pytest.fixture

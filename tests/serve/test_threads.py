@@ -9,7 +9,7 @@ import pytest
 
 from colocam.serve import stills
 from colocam.serve.guard import RefusalError
-from served_library import gray_video, serving
+from tests.helpers.served_library import gray_video, serving
 
 THREADS = 4
 

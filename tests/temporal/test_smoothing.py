@@ -19,7 +19,7 @@ from colocam.temporal.smoothing import (
     LookAhead,
 )
 from colocam.temporal.smoothing import steady as steady_with
-from observations import PLAIN, moved, observation
+from tests.helpers.observations import PLAIN, moved, observation
 
 LEFT, RIGHT = (10, 10, 30, 30), (60, 60, 80, 80)
 

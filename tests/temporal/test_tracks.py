@@ -10,7 +10,7 @@ from colocam.temporal.path import NONE
 from colocam.temporal.presence import Presence
 from colocam.temporal.smoothing import GAP, OFFLINE, ONLINE, steady
 from colocam.types import ObjectMask
-from observations import PLAIN, moved, observation
+from tests.helpers.observations import PLAIN, moved, observation
 
 LEFT, RIGHT, LOW = (10, 10, 30, 30), (60, 10, 80, 30), (30, 60, 50, 80)
 BOTH = pytest.mark.parametrize("ahead", [OFFLINE, ONLINE], ids=["offline", "online"])

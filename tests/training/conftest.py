@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HELPERS = Path(__file__).parents[1] / "helpers"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -17,10 +17,10 @@ def processes(tmp_path_factory):
 
     They are forked by one process that has imported everything, since importing torch takes longer than most calls.
     """
-    paths = os.pathsep.join([str(HELPERS), *sys.path])
+    paths = os.pathsep.join([str(ROOT), *sys.path])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     sink = tmp_path_factory.mktemp("processes") / "stderr"
-    server = [sys.executable, str(HELPERS / "forked_processes.py")]
+    server = [sys.executable, "-m", "tests.helpers.forked_processes"]
     with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
 
         def run(world, call, *arguments, signals=None):

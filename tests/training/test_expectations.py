@@ -8,7 +8,7 @@ from colocam.config import load_config
 from colocam.data.catalogue import Catalogue
 from colocam.training.train import EXPECTED, FEW, few_videos, near_chance
 from colocam.types import Clip
-from csv_tables import csv_rows
+from tests.helpers.csv_tables import csv_rows
 
 CPU, PRETRAINED = load_config("cpu"), load_config("resnet50")
 

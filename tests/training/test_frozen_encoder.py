@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from batch_norms import unsettle
 from colocam.config import load_config
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, Samples
@@ -17,7 +16,8 @@ from colocam.run import open_run
 from colocam.training import frozen_encoder
 from colocam.training.frozen_encoder import balance
 from colocam.utils.tensors import load_checkpoint, save_tensors
-from run_files import journal, learned_files
+from tests.helpers.batch_norms import unsettle
+from tests.helpers.run_files import journal, learned_files
 
 LOGISTIC = (
     "classifier.fit=logistic",

@@ -23,8 +23,8 @@ from colocam.training.learning.frames import HALF_LIFE, corrected_frames, held_o
 from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
 from colocam.utils.digests import file_digest
-from lessons import add_crop_head, of_truth
-from run_files import journal
+from tests.helpers.lessons import add_crop_head, of_truth
+from tests.helpers.run_files import journal
 
 PARTS_BUT_HEAD = ("seeds", "projection", "threshold", "presence")
 

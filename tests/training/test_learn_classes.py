@@ -20,7 +20,7 @@ from colocam.training.learning.frames import corrected_frames
 from colocam.training.learning.heads import LEAST_FRAMES, PENALTY, fitted_rows, grown_model, head_features
 from colocam.training.learning.lesson import learn, learning_without
 from colocam.types import Box
-from lessons import add_crop_head, of_truth
+from tests.helpers.lessons import add_crop_head, of_truth
 
 HEAD_ALONE = learning_without("threshold", "presence", "seeds", "projection")
 

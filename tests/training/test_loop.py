@@ -15,7 +15,7 @@ from colocam.errors import ColocamError
 from colocam.training import loop
 from colocam.training.loop import Journal, Task, Validation, fit
 from colocam.utils.tensors import generator, load_checkpoint
-from run_files import journal
+from tests.helpers.run_files import journal
 
 EPOCHS, STEPS = 3, 4
 

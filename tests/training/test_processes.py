@@ -7,12 +7,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import shared_step
 from colocam.errors import ColocamError
 from colocam.training.distributed import joined
 from colocam.utils.device import place
 from colocam.utils.extras import __version__
-from run_files import journal
+from tests.helpers import shared_step
+from tests.helpers.run_files import journal
 
 WAYS = {
     "sgd": ("classifier.label_smoothing=0.1", "classifier.jitter=0.3"),
@@ -28,7 +28,7 @@ def train(processes, collection, frame_cache, tiny_sets):
     def run(out, world, *overrides, signals=None):
         sets = [word for override in (*FAST, *overrides) for word in ("--set", override)]
         command = ["train", collection.manifest, "--out", out, "--frames", frame_cache, *tiny_sets, *sets]
-        return processes(world, "forked_processes:command_line", *command, signals=signals)
+        return processes(world, "tests.helpers.forked_processes:command_line", *command, signals=signals)
 
     return run
 
@@ -37,7 +37,7 @@ def train(processes, collection, frame_cache, tiny_sets):
 def parts(processes, tmp_path_factory):
     """What each of three processes computes of one step; their shares have 1, 2 and 2 sequences."""
     folder = tmp_path_factory.mktemp("parts")
-    codes, err = processes(3, "shared_step:save_parts", folder)
+    codes, err = processes(3, "tests.helpers.shared_step:save_parts", folder)
     assert codes == [0, 0, 0], err
     return [torch.load(folder / f"{rank}.pt") for rank in range(3)]
 
@@ -170,7 +170,8 @@ def test_too_many_processes_for_a_batch_are_refused(train, tmp_path):
 
 
 def test_torchrun_starts_the_command(processes):
-    codes, said = processes(1, "forked_processes:torchrun", "--nproc-per-node", "2", "-m", "colocam", "--version")
+    words = "--nproc-per-node", "2", "-m", "colocam", "--version"
+    codes, said = processes(1, "tests.helpers.forked_processes:torchrun", *words)
     assert codes == [0]
     assert said.count(f"colocam {__version__}") == 2
 

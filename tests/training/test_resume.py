@@ -12,7 +12,7 @@ from colocam.data import read_catalogue
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.training import loop
 from colocam.utils.tensors import load_checkpoint
-from run_files import learned_files
+from tests.helpers.run_files import learned_files
 
 
 def assert_same(run: Path, reference: Path) -> None:
@@ -32,7 +32,8 @@ def watched(processes):
     """``watched(arguments, folder, moment, signal)`` runs a real process to its end: exit code and stderr."""
 
     def run(arguments, folder, moment=0, number=signal.SIGINT):
-        (code,), err = processes(1, "forked_processes:watched_command_line", folder, moment, int(number), *arguments)
+        call = "tests.helpers.forked_processes:watched_command_line"
+        (code,), err = processes(1, call, folder, moment, int(number), *arguments)
         return code, err
 
     return run

@@ -4,7 +4,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.evaluation.run_evaluation import evaluate
-from run_files import journal
+from tests.helpers.run_files import journal
 
 
 @pytest.fixture(scope="module")

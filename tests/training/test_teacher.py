@@ -1,4 +1,4 @@
-"""A trained run teaches another network; tests/presets trains one with a teacher."""
+"""A trained run teaches another network; tests/config/presets trains one with a teacher."""
 
 import pytest
 

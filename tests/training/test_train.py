@@ -24,7 +24,7 @@ from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import train
 from colocam.video.fence import decode
-from run_files import journal
+from tests.helpers.run_files import journal
 
 
 @pytest.fixture

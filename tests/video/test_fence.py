@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 import pytest
 
-from child_processes import alive, children
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localize import Writing, localize_videos
 from colocam.video import fence, reader
@@ -21,7 +20,8 @@ from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import MOST_SLOTS, FrameLayout
 from colocam.video.images import image_frames
 from colocam.video.input import UnreadableError, VideoInput
-from hostile_decoder import HOSTILE, make_hostile
+from tests.helpers.child_processes import alive, children
+from tests.helpers.hostile_decoder import HOSTILE, make_hostile
 
 QUICK = Limits(open_seconds=30.0, frame_seconds=1.0)
 

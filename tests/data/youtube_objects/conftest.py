@@ -1,6 +1,6 @@
 import pytest
 
-import youtube_archives as archives
+from tests.helpers import youtube_archives as archives
 
 
 @pytest.fixture(scope="session")

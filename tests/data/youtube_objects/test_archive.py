@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-import youtube_archives as archives
 from colocam.data.truth import count
 from colocam.data.youtube_objects import PUBLISHED, read_archive
 from colocam.errors import ColocamError
+from tests.helpers import youtube_archives as archives
 
 
 def boxes_of(archive, clip):

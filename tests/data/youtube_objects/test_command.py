@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-import youtube_archives as archives
 from colocam.data.catalogue import read_catalogue
 from colocam.data.frame_cache import cache_frames
 from colocam.data.truth import read_truth
+from tests.helpers import youtube_archives as archives
 
 
 def test_version_1(colocam, v1, tmp_path):

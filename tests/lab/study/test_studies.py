@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from colocam.evaluation.metrics import PROTOCOLS
-from csv_tables import csv_rows
 from lab.study import STUDIES
 from lab.study.cells import Trained, run_cell
 from lab.study.figures import draw
 from lab.study.recipe import Results, published
 from lab.study.tables import Measured
 from lab.study.workplace import Lab, StudyData
+from tests.helpers.csv_tables import csv_rows
 
 PAPER = [name for name in STUDIES if name != "videos"]  # that one is our own
 

@@ -8,8 +8,8 @@ import pytest
 
 from colocam.data.catalogue import Catalogue
 from colocam.types import Clip
-from csv_tables import csv_rows
 from lab.study.videos import chosen_clips
+from tests.helpers.csv_tables import csv_rows
 
 
 def catalogue(**videos):

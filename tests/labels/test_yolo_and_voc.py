@@ -1,0 +1,77 @@
+"""YOLO, Pascal VOC and COCO, read by supervision, which needs the pictures; and VOC by hand where it rounds."""
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import yaml
+
+from colocam.errors import ColocamError
+from colocam.labels import Options, export
+from colocam.labels.formats.writing import color
+from tests.helpers.label_scenes import exported, row, write_table
+
+
+@pytest.mark.parametrize(("to", "precision"), [("coco", 1e-3), ("yolo", 1e-3), ("voc", 0.5)])
+def test_supervision_reads_every_box_with_its_picture(video, tmp_path, read_by_supervision, to, precision):
+    data = read_by_supervision(export([video], to, tmp_path / "out", options=Options(images=True)), to)
+    assert data.classes == ["cat"]
+    assert len(data) == 12
+    for path, _, found in data:
+        frame = int(Path(path).stem[-6:])
+        expected = np.reshape([] if frame in {4, 5} else [[frame, 2.5, frame + 20.25, 40]], (-1, 4))
+        np.testing.assert_allclose(found.xyxy.reshape(-1, 4), expected, atol=precision)
+
+
+def test_voc_of_a_whole_picture_is_its_first_and_last_pixel():
+    with exported([row(0, (0, 0, 97, 71))], "voc") as (out, _):
+        (tree,) = (ET.parse(path) for path in (out / "Annotations").iterdir())
+    assert [one.text for one in tree.find("object/bndbox")] == ["1", "1", "97", "71"]
+
+
+def test_voc_colors_are_those_of_voc(video, tmp_path):
+    out = export([video], "voc", tmp_path / "out")
+    assert (out / "labelmap.txt").read_text().splitlines()[1:] == ["background:0,0,0::", "cat:128,0,0::"]
+    assert [color(number) for number in (0, 1, 2, 3, 4, 8, 15, 20)] == [
+        (0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128), (64, 0, 0), (192, 128, 128), (0, 64, 128),
+    ]  # fmt: skip
+
+
+def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path):
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4), "a:b")])
+    with pytest.raises(ColocamError, match="cannot hold the class 'a:b': remove the colon"):
+        export([table], "voc", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(1, 0), (2, 1), (4, 1), (5, 1), (10, 2)])
+def test_whole_videos_are_held_out(tmp_path, count, held_out):
+    tables = [write_table(tmp_path / f"v{i}.csv", [row(0, (1, 2, 3, 4)), row(1)]) for i in range(count)]
+    out = export(tables, "yolo", tmp_path / "out")
+    lists = yaml.safe_load((out / "data.yaml").read_text())
+    videos = {
+        key: {line.rsplit("/", 1)[1].split("_")[0] for line in (out / lists[key]).read_text().splitlines()}
+        for key in ("train", "val")
+    }
+    assert videos["train"] == {f"v{i}" for i in range(count - held_out)}
+    assert videos["val"] == {f"v{i}" for i in range(count - held_out, count)} or (
+        count == 1 and videos["val"] == {"v0"}
+    )
+    for key in ("train", "val"):
+        for line in (out / lists[key]).read_text().splitlines():
+            assert (out / line.replace("images", "labels").replace(".jpg", ".txt")).is_file()
+    voc = export(tables, "voc", tmp_path / "voc")
+    assert len((voc / "ImageSets/Main/val.txt").read_text().splitlines()) == 2 * held_out
+
+
+@pytest.mark.parametrize(
+    ("edges", "pixels"),
+    [((12.625, 12.75), 13), ((0, 0.25), 1), ((96.7, 97), 97), ((12.4, 13.4), 13), ((12.5, 13.5), 13)],
+)
+def test_voc_of_a_sliver_is_one_pixel_that_it_lies_in(edges, pixels):
+    with exported([row(0, (edges[0], 5, edges[1], 9))], "voc") as (out, _):
+        (tree,) = (ET.parse(path) for path in (out / "Annotations").iterdir())
+    assert int(tree.findtext("object/bndbox/xmin")) == pixels
+    assert int(tree.findtext("object/bndbox/xmax")) - pixels in {0, 1}
+    assert [int(tree.findtext(f"object/bndbox/{name}")) for name in ("ymin", "ymax")] == [6, 9]

@@ -1,0 +1,37 @@
+"""The tests mirror the package: a reader of a room finds its tests without a search."""
+
+from pathlib import Path
+
+import colocam
+
+TESTS = Path(__file__).parent
+PACKAGE = Path(colocam.__file__).parent
+NO_ROOM = {
+    "lab": "the laboratory stands beside the package",
+    "gpu": "what runs differently on a GPU, of all rooms",
+    "fuzz": "mutated inputs through every command",
+    "helpers": "what tests of several rooms import",
+    "stored": "files that earlier versions wrote",
+}
+"""Folders of the tests that name no room of the package, and why."""
+
+
+def test_each_folder_of_tests_names_a_room():
+    folders = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")} - {Path()}
+    wrong = [
+        str(folder) for folder in folders if folder.parts[0] not in NO_ROOM and not (PACKAGE / folder.parts[0]).is_dir()
+    ]
+    assert wrong == []
+
+
+def test_helpers_are_imported_by_their_full_name():
+    """A bare name would depend on the search path of whoever runs the tests."""
+    names = {path.stem for path in (TESTS / "helpers").glob("*.py")} - {"__init__"}
+    starts = tuple(f"{word} {name}{end}" for name in names for word in ("from", "import") for end in (" ", "\n"))
+    wrong = [
+        f"{path.relative_to(TESTS)}: {line.strip()}"
+        for path in TESTS.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if line.lstrip().startswith(starts)
+    ]
+    assert wrong == []
