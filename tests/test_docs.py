@@ -15,6 +15,7 @@ from colocam.config import load_config
 from tests.helpers.doc_pages import INLINE, NOTES, PAGES, ROOT, WRITTEN, Line, lines, name_of, prose, python_blocks
 
 CLI = typer.main.get_command(app)
+GUIDES = (ROOT / "docs" / "guide").rglob("*.md")
 TOP_PAGES = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 
 
@@ -38,8 +39,41 @@ def test_relative_links_lead_somewhere(page):
 def test_named_source_files_exist(page):
     text = page.read_text(encoding="utf-8")
     folders = (ROOT, ROOT / "src" / "colocam", ROOT / "tests")
+    text = re.sub(r"`git show [^`]+`", "", text)
     for name in re.findall(r"`([a-z][\w./-]*/[\w.-]+\.(?:py|yaml))`", text) + re.findall(r"\bscripts/\w+\.py", text):
         assert any((folder / name).is_file() for folder in folders), name
+
+
+SOURCES = [path for folder in ("src", "lab", "scripts", "tests") for path in (ROOT / folder).rglob("*.py")]
+EXAMPLES = {"my_data.py", "my_cam.py", "my_import.py", "my_format.py", "my_choosers.py"}
+"""Files that a reader writes."""
+
+
+def named_scripts(text: str) -> set[str]:
+    """Python files that a text names; a line with ``git show`` says how to get one that is gone."""
+    kept = {name for line in text.splitlines() if "git show" in line for name in re.findall(r"(\w+\.py)\b", line)}
+    return set(re.findall(r"(?<![\w*])(\w+\.py)\b", text)) - kept - EXAMPLES
+
+
+@pytest.mark.parametrize("page", [*WRITTEN, *TOP_PAGES], ids=name_of)
+def test_pages_name_no_script_that_is_gone(page):
+    assert named_scripts(page.read_text(encoding="utf-8")) - {path.name for path in SOURCES} == set()
+
+
+def test_scripts_of_the_page_name_no_module_that_is_gone():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src/colocam/serve/page").glob("*.js"))
+    assert named_scripts(text) - {path.name for path in SOURCES} == set()
+
+
+def test_all_pages_name_one_number_of_videos():
+    """How many videos per tag a beginner needs."""
+    text = " ".join("\n".join(page.read_text(encoding="utf-8") for page in WRITTEN[:1] + sorted(GUIDES)).split())
+    counts = re.findall(
+        r"(?i)\b(\w+) (?:varied |short |tagged )?(?:videos|clips)\W+(?:per|for each) (?:tag|class)\b", text
+    )
+    counts += re.findall(r"(?i)videos per tag; (\w+) is a good start", text)
+    assert len(counts) > 3
+    assert {count.lower() for count in counts} - {"two"} == {"ten"}
 
 
 def linked_from(*pages: Path) -> set[Path]:

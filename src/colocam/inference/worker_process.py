@@ -1,7 +1,8 @@
 """A video worker: a process that does all of a video but the network: decoding, boxes, paths, tables and encoding.
 
 It imports neither torch nor a model; the network runs in the parent process (:mod:`colocam.inference.remote`). What the
-parent sends is trusted and pickled; what goes back is JSON, since this process reads hostile files.
+parent sends is trusted and pickled; what goes back is JSON. Its decoder, a child of its own, reads the hostile files
+(:mod:`colocam.video.fence`).
 """
 
 import os

@@ -1,4 +1,4 @@
-// From the actions of people to what each object is in each frame; the same rules as marks.py and corrected.py.
+// From the actions of people to what each object is in each frame; the same rules as marks.py.
 
 import { moved } from "./overlay.js";
 
