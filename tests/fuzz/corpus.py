@@ -12,9 +12,10 @@ import cv2
 import numpy as np
 import yaml
 
-from tests.conftest import BOX_DECODER, BOX_ENCODER, TAGS, TINY, make_collection, square_video
-from tests.conftest import _make_video as make_video
 from tests.helpers import youtube_archives
+from tests.helpers.box_segmenter import BOX_DECODER, BOX_ENCODER
+from tests.helpers.small_runs import TINY
+from tests.helpers.videos import TAGS, make_collection, make_video, square_video
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 VIDEOS: tuple[tuple[str, str, str], ...] = (

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.conftest import square_video
 from tests.fuzz.case import Case
 from tests.fuzz.child import start
 from tests.fuzz.corpus import STORED, make_corpus
 from tests.fuzz.targets import build, target_of
 from tests.fuzz.verdict import FAULTS, HANG, MEMORY, MEMORY_BYTES, Ended, judge
+from tests.helpers.videos import square_video
 
 SECONDS = 60.0
 """Wall-clock time of one input at most."""
