@@ -17,7 +17,7 @@ from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.metrics import average_precision, calibration_error, steadiness
 from colocam.inference.localizer import open_network
-from colocam.inference.options import Smooth
+from colocam.inference.options import Options, Smooth
 from colocam.labels.review import doubts, queue, signs
 from colocam.labels.table import TableRows
 from colocam.run import open_run
@@ -63,7 +63,7 @@ def measure_presence(run: Path, boxes: Path, split: Split = "test") -> None:
     for smooth, told in product(SMOOTH, (False, True)):
         rows = []
         for number, clip in enumerate(clips):
-            localizer = Localizer(network, card, smooth=smooth, tag=clip.tag if told else None)
+            localizer = Localizer(network, card, options=Options(smooth=smooth, tag=clip.tag if told else None))
             for found in localizer(clip.path):
                 there = bool(truth.boxes(clip.name, found.frame))
                 right = _right(found, clip, truth)
@@ -110,7 +110,7 @@ def measure_steadiness(run: Path, boxes: Path, split: Split = "val", device: Dev
         right: dict[str, list[bool]] = {tag: [] for tag in tags}
         tracks = []
         for clip in clips:
-            localizer = Localizer(network, card, smooth=smooth, tag=clip.tag)
+            localizer = Localizer(network, card, options=Options(smooth=smooth, tag=clip.tag))
             found = [one for _, one in localizer.stream(clip_frames(clip))]
             tracks.append([one.box or NOWHERE for one in found])
             right[clip.tag] += [_right(one, clip, truth) for one in found if truth.boxes(clip.name, one.frame)]

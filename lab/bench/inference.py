@@ -23,6 +23,7 @@ import torch
 from colocam.config import load_config
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import PostProcessing
+from colocam.inference.options import Options
 from colocam.labels.table import LocalizationTable
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
@@ -239,7 +240,7 @@ def _refined_again(localizer: Localizer, images: list[Image], count: int) -> flo
 
 def _latency(localizer: Localizer, images: list[Image], device: torch.device) -> float:
     """Milliseconds from one decoded frame of a live source to its box."""
-    live = Localizer(localizer.network, localizer.card, smooth="online")
+    live = Localizer(localizer.network, localizer.card, options=Options(smooth="online"))
 
     def one(at: int) -> None:
         for _ in live.stream([VideoFrame(0, 0.0, images[at % len(images)])], live=True):

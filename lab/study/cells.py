@@ -15,6 +15,7 @@ from colocam.config import Config
 from colocam.errors import ColocamError
 from colocam.evaluation.result import current_corloc, is_number, method_title, plain, read_metrics
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
+from colocam.inference.options import Options
 from colocam.maps.mapper import Mapper, cam_mapper
 from colocam.utils.files import write_json
 from lab import measuring as timing
@@ -103,7 +104,7 @@ class Trained(Method):
         """Train on the shared stage 1 and evaluate on the test frames; ``folder`` becomes a run folder."""
         config = self.config(lab, seed)
         lab.train(config, folder, lab.stage1(config))
-        found = evaluate(folder, lab.data.truth, cams=(), device=lab.device)
+        found = evaluate(folder, lab.data.truth, cams=(), options=Options(lab.device))
         result = {
             "corloc": plain(found.methods[self.method]),
             "data": plain(found.data),

@@ -18,6 +18,7 @@ from colocam.data.truth import Index, Truth, write_index
 from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.evaluation.result import plain
 from colocam.evaluation.run_evaluation import evaluate
+from colocam.inference.options import Options
 from colocam.types import Clip
 from lab.study.cells import Cell, Result, tidy
 from lab.study.figures import Lines, Series
@@ -87,7 +88,7 @@ class FewVideos(Cell):
             index = lab.work / "videos" / f"{self.clips:g}-seed-{seed}-{lab.data.digest}"
             manifest, _ = write_index(index, Index(clips, Truth({})))
         _tags_alone(lab).train(config, folder, manifest=manifest)
-        found = evaluate(folder, lab.data.truth, cams=(), device=lab.device)
+        found = evaluate(folder, lab.data.truth, cams=(), options=Options(lab.device))
         presence = found.objects and found.objects.presence
         tidy(folder, METHOD, model=False)
         return {

@@ -19,6 +19,12 @@ HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
+ColorMean = Literal["off", "frame", "clip"]
+"""Which pixels the color mean averages over (docs/method/color-mean.md): off: no color mean, as published; frame:
+those of the same frame; clip: those of the frames of the same shot."""
+
+COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
+
 
 class Box(NamedTuple):
     """Axis-aligned box in pixels, x to the right and y down; (x1, y1) is the upper left corner."""

@@ -13,6 +13,7 @@ from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.result import read_dense
 from colocam.inference.localize import localize_file
+from colocam.inference.options import Options
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.video.fence import decode
@@ -29,7 +30,9 @@ def test_videos_give_what_localize_writes(run, index, collection, tmp_path, colo
     for shot in result["shots"]:
         for key, tag in (("without_tag", None), ("with_tag", shot["tag"])):
             video = collection.videos / f"{shot['name']}.mp4"
-            written = localize_file(run, video, tmp_path / key, annotate=False, device="cpu", smooth=smooth, tag=tag)
+            written = localize_file(
+                run, video, tmp_path / key, annotate=False, options=Options("cpu", smooth=smooth, tag=tag)
+            )
             rows = read_table(written.table)
             overlaps = [inclusive_iou(rows.box[i], truth.boxes(shot["name"], i)[0]) for i in range(1, 5)]
             changes = [1 - inclusive_iou(rows.box[i], rows.box[i + 1]) for i in range(4)]
@@ -74,10 +77,10 @@ def scores_of(row):
 
 def test_images_give_the_same_as_their_video(run, collection, index, tmp_path):
     videos = {"cat/test-0": "cat", "owl/test-0": "owl"}
-    images = evaluate_dense(run, frames_table(collection, tmp_path / "images", videos), device="cpu")
+    images = evaluate_dense(run, frames_table(collection, tmp_path / "images", videos), options=Options("cpu"))
     stored = read_dense(run / "dense.json")
     assert stored == images
-    whole = evaluate_dense(run, index, shots=[*videos], device="cpu")
+    whole = evaluate_dense(run, index, shots=[*videos], options=Options("cpu"))
     assert [row.name for row in images.shots] == [row.name for row in whole.shots] == [*videos]
     assert [scores_of(row) for row in images.rows] == [scores_of(row) for row in whole.rows]
     assert [row.true_jitter for row in images.rows] == [row.true_jitter for row in whole.rows]
@@ -90,7 +93,7 @@ def test_an_onnx_file_gives_what_its_run_gives(onnx_file, trained, index, tmp_pa
     assert outcome.code == 0, outcome.err
     found = read_dense(tmp_path / "pets-evaluation" / "dense.json")
     run = shutil.copytree(trained, tmp_path / "run")
-    wanted = evaluate_dense(run, index, split="test", device="cpu")
+    wanted = evaluate_dense(run, index, split="test", options=Options("cpu"))
     assert found.over_frames.with_tag.corloc == wanted.over_frames.with_tag.corloc
     assert found.over_frames.with_tag.mean_iou == pytest.approx(wanted.over_frames.with_tag.mean_iou, abs=0.01)
 
@@ -123,7 +126,7 @@ def test_shots_of_unknown_tags_are_left_out_and_named(run, collection, tmp_path,
 
 
 def test_without_a_split_all_shots_outside_train_and_in_the_report(run, index):
-    result = evaluate_dense(run, index / "manifest.csv", device="cpu", smooth="none")
+    result = evaluate_dense(run, index / "manifest.csv", options=Options("cpu", smooth="none"))
     assert [row.name for row in result.shots] == [
         f"{tag}/{split}-0" for tag in ("bus", "cat", "owl") for split in ("test", "val")
     ]
@@ -137,13 +140,13 @@ def test_without_a_split_all_shots_outside_train_and_in_the_report(run, index):
 
 
 def test_the_worst_frames_are_those_with_the_lowest_iou(run, index, collection, tmp_path):
-    evaluate_dense(run, index, device="cpu", split="val")
+    evaluate_dense(run, index, options=Options("cpu"), split="val")
     with np.load(run / "dense.npz") as archive:
         meta, stored = json.loads(str(archive["meta"])), archive["iou__without the tag"]
     assert {case["clip"] for case in meta} == {"bus/val-0", "cat/val-0", "owl/val-0"}
     for case, overlap in zip(meta, stored, strict=True):
         video = collection.videos / f"{case['clip']}.mp4"
-        rows = read_table(localize_file(run, video, tmp_path / "out", annotate=False, device="cpu").table)
+        rows = read_table(localize_file(run, video, tmp_path / "out", annotate=False, options=Options("cpu")).table)
         boxes = {i: read_truth(collection.truth).boxes(case["clip"], i) for i in range(1, 5)}
         ious = {i: inclusive_iou(rows.box[i], box) for i, (box,) in boxes.items()}
         assert ious[case["frame"]] == pytest.approx(min(ious.values()), abs=1e-3)
@@ -168,11 +171,11 @@ def test_what_cannot_be_evaluated_gives_one_line(run, index, collection, tmp_pat
 
 
 def test_a_damaged_result_is_refused(run, index, colocam):
-    evaluate_dense(run, index, device="cpu", split="test", smooth="none")
+    evaluate_dense(run, index, options=Options("cpu", smooth="none"), split="test")
     (run / "dense.json").write_text("{", encoding="utf-8")
     assert "dense.json is not valid JSON" in colocam("report", run).error
     (run / "dense.json").write_text('{"format": 1}', encoding="utf-8")
     assert "evaluate the run again" in colocam("report", run).error
-    for options in ({"tag": "cat"}, {"instances": True}):
+    for options in (Options(tag="cat"), Options(instances=True)):
         with pytest.raises(ColocamError, match="neither tag nor instances"):
-            evaluate_dense(run, index, **options)
+            evaluate_dense(run, index, options=options)

@@ -10,6 +10,7 @@ from colocam.data.truth import read_truth
 from colocam.evaluation.metrics.object_scores import average_precision_50
 from colocam.evaluation.result import read_dense, read_evaluation
 from colocam.inference.localize import localize_file
+from colocam.inference.options import Options
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from tests.helpers.counting import inclusive_iou
@@ -39,7 +40,7 @@ def localized(run, collection, tmp_path, shot, **options):
     out = tmp_path / "localized" / "-".join([*shot.split("/"), *map(str, options.values())])
     video = collection.videos / f"{shot}.mp4"
     tag = shot.partition("/")[0]
-    return read_table(localize_file(run, video, out, annotate=False, device="cpu", tag=tag, **options).table)
+    return read_table(localize_file(run, video, out, annotate=False, options=Options("cpu", tag=tag, **options)).table)
 
 
 def check_presence(found, run, collection, tmp_path):

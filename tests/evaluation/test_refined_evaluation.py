@@ -12,6 +12,7 @@ from colocam.errors import ColocamError
 from colocam.evaluation.result import read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set, refined_boxes
 from colocam.inference.localize import localize_file
+from colocam.inference.options import Options
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.run import open_run
@@ -27,7 +28,7 @@ TAGS = ["bus", "cat", "owl"]
 def evaluated(trained, collection, box_segmenter_files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("refined") / "run"
     shutil.copytree(trained, folder)
-    return folder, evaluate(folder, collection.truth, refine=box_segmenter_files, device="cpu")
+    return folder, evaluate(folder, collection.truth, options=Options("cpu", refine=box_segmenter_files))
 
 
 def test_boxes_of_labeled_frames_against_a_count_by_hand(evaluated, collection, box_segmenter_files):
@@ -57,7 +58,7 @@ def test_boxes_of_labeled_frames_against_a_count_by_hand(evaluated, collection, 
 
 def test_results_of_tags_alone_stay_as_they_are(evaluated, trained, collection, tmp_path):
     folder, result = evaluated
-    plain = evaluate(shutil.copytree(trained, tmp_path / "plain"), collection.truth, device="cpu")
+    plain = evaluate(shutil.copytree(trained, tmp_path / "plain"), collection.truth, options=Options("cpu"))
     assert plain.refined is None
     assert plain.methods == result.methods
     assert list(result.refined) == ["boxes"]
@@ -79,8 +80,8 @@ def test_the_command_prints_and_reports_both(trained, collection, index, tmp_pat
     assert "refined" not in plain
     assert refined["refined"] == "boxes"
     video = collection.videos / "cat" / "test-0.mp4"
-    options = {"annotate": False, "device": "cpu", "refine": box_segmenter_files}
-    rows = read_table(localize_file(run, video, tmp_path / "tables", **options).table)
+    options = Options("cpu", refine=box_segmenter_files)
+    rows = read_table(localize_file(run, video, tmp_path / "tables", annotate=False, options=options).table)
     truth = read_truth(collection.truth)
     overlaps = [inclusive_iou(rows.box[at], truth.boxes("cat/test-0", at)[0]) for at in range(1, 5)]
     shot = next(one for one in refined["shots"] if one["name"] == "cat/test-0")

@@ -15,6 +15,7 @@ from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import EvaluatedData, read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
+from colocam.inference.options import Options
 from colocam.maps.postprocess import postprocess, with_color_mean
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model
@@ -302,7 +303,7 @@ def check_tags_only(cell, evaluated, maps):
 @pytest.mark.parametrize("color_mean", ["frame", "clip"])
 def test_maps_of_all_methods_may_be_completed_by_color(run, collection, color_mean):
     """Against the maps of each method, completed here and counted."""
-    found = evaluate(run, collection.truth, color_mean=color_mean)
+    found = evaluate(run, collection.truth, options=Options(color_mean=color_mean))
     opened = open_run(run)
     evaluated = open_evaluation_set(opened, collection.truth).evaluated
     for name, mapper in methods_of_run(opened, ["layercam"]).items():
@@ -317,7 +318,7 @@ def test_maps_of_all_methods_may_be_completed_by_color(run, collection, color_me
 
 def test_maps_of_decoders_may_be_focused_on_the_tag(run, collection):
     """Against decoders' maps and LayerCAMs of the tags, finished here and counted; CAMs stay as they are."""
-    plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, focus=True)
+    plain, found = evaluate(run, collection.truth), evaluate(run, collection.truth, options=Options(focus=True))
     assert found.methods["layercam"] == plain.methods["layercam"]
     opened = open_run(run)
     evaluated = open_evaluation_set(opened, collection.truth).evaluated

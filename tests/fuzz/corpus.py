@@ -126,21 +126,22 @@ def _results(folder: Path) -> None:
     from colocam.config import load_config  # noqa: PLC0415
     from colocam.evaluation.dense import evaluate_dense  # noqa: PLC0415
     from colocam.inference.localize import localize_file  # noqa: PLC0415
+    from colocam.inference.options import Options  # noqa: PLC0415
     from colocam.labels import export  # noqa: PLC0415
 
-    for name, options in {
-        "plain": {"table": "csv"},
-        "masks": {"table": "csv", "masks": True, "annotate": False},
-        "parquet": {"table": "parquet", "instances": True, "annotate": False},
+    for name, how in {
+        "plain": {"options": Options("cpu")},
+        "masks": {"annotate": False, "options": Options("cpu", masks=True)},
+        "parquet": {"table": "parquet", "annotate": False, "options": Options("cpu", instances=True)},
     }.items():
-        localize_file("model.onnx", "videos/h264.mp4", f"results/{name}", device="cpu", **options)
+        localize_file("model.onnx", "videos/h264.mp4", f"results/{name}", **how)
     run = train(Path("manifest.csv"), Path("run"), load_config("cpu", folder / "config.yaml"), frames=Path("frames"))
-    evaluate(run, folder / "truth.csv", device="cpu")
+    evaluate(run, folder / "truth.csv", options=Options("cpu"))
     (folder / "index").mkdir()
     text = (folder / "manifest.csv").read_text(encoding="utf-8").replace("\nvideos/", "\n../videos/")
     (folder / "index" / "manifest.csv").write_text(text, encoding="utf-8")
     shutil.copy("truth.csv", "index/truth.csv")
-    evaluate_dense(run, folder / "index", device="cpu")
+    evaluate_dense(run, folder / "index", options=Options("cpu"))
     for kind in ("cvat", "label-studio", "coco", "yolo", "voc", "mot", "csv"):
         export(["results/plain/h264.csv"], kind, f"exports/{kind}")
     _corpus(folder)

@@ -31,6 +31,7 @@ from colocam.inference.fold import fold_batch_norms, fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
+from colocam.inference.options import Options
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.results import Writing
 from colocam.inference.torch_network import TorchNetwork
@@ -622,7 +623,7 @@ def test_boxes_do_not_depend_on_the_batch():
 
     def boxes(batch):
         network = TorchNetwork(localizer(), GPU, size=64)
-        stream = Localizer(network, card, batch=batch).stream(video)
+        stream = Localizer(network, card, options=Options(batch=batch)).stream(video)
         return [(found.tag, found.probability, found.box, found.score, found.track) for _, found in stream]
 
     expected = boxes(None)
@@ -711,7 +712,7 @@ def write_videos(folder, count, least=40, most=100):
 def tables(run, videos, out, workers):
     """Rows of the tables of videos by the videos' names."""
     writing = Writing(annotate=False)
-    list(localize_videos(run, videos, out, writing, device="cuda", workers=workers))
+    list(localize_videos(run, videos, out, writing, options=Options("cuda"), workers=workers))
     return {path.stem: path.read_text().splitlines()[1:] for path in sorted(out.glob("*.csv"))}
 
 

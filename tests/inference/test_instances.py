@@ -9,6 +9,7 @@ from colocam.errors import ColocamError
 from colocam.inference import localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
+from colocam.inference.options import Options
 from colocam.labels.labeled_videos import read_videos
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode
@@ -68,7 +69,7 @@ def right(box, time):
 
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 def test_every_object_has_a_localization_of_its_own(video, card, smooth):
-    found = list(Localizer(color_network, card, instances=True, smooth=smooth)(video))
+    found = list(Localizer(color_network, card, options=Options(instances=True, smooth=smooth))(video))
     assert [one.frame for one in found] == sorted(one.frame for one in found)
     assert {one.frame for one in found} == set(range(FRAMES))
     for time in range(FRAMES):
@@ -87,23 +88,31 @@ def test_every_object_has_a_localization_of_its_own(video, card, smooth):
 
 
 def test_a_threshold_of_ones_own(video, card):
-    stored = Localizer(color_network, card.model_copy(update={"threshold": 0.9}), instances=True, smooth="none")
-    given = Localizer(color_network, card, instances=True, smooth="none", threshold=0.9)
-    usual = Localizer(color_network, card, instances=True, smooth="none")
+    stored = Localizer(
+        color_network, card.model_copy(update={"threshold": 0.9}), options=Options(instances=True, smooth="none")
+    )
+    given = Localizer(color_network, card, options=Options(instances=True, smooth="none", threshold=0.9))
+    usual = Localizer(color_network, card, options=Options(instances=True, smooth="none"))
     boxes = [[one.box for one in localizer(video)] for localizer in (stored, given, usual)]
     assert boxes[0] == boxes[1] != boxes[2]
     assert (given.threshold, usual.threshold) == (0.9, 0.5)
     with pytest.raises(ColocamError, match=r"threshold must be in 0–1, got 1\.5"):
-        Localizer(color_network, card, threshold=1.5)
+        Localizer(color_network, card, options=Options(threshold=1.5))
 
 
 def test_frames_that_presence_hides_have_one_row(video, card):
-    hidden = list(Localizer(color_network, card, instances=True, tag=card.tags[1], presence=0.5)(video))
+    hidden = list(
+        Localizer(color_network, card, options=Options(instances=True, tag=card.tags[1], presence=0.5))(video)
+    )
     assert [(one.frame, one.box, one.track) for one in hidden] == [(time, None, None) for time in range(FRAMES)]
 
 
 def test_masks_are_those_of_the_own_blob(video, card):
-    found = [one for one in Localizer(color_network, card, instances=True, masks=True)(video) if one.frame == 2]
+    found = [
+        one
+        for one in Localizer(color_network, card, options=Options(instances=True, masks=True))(video)
+        if one.frame == 2
+    ]
     for one in found:
         ys, xs = np.nonzero(one.mask)
         assert right((xs.min(), ys.min(), xs.max(), ys.max()), 2)

@@ -22,6 +22,7 @@ from colocam.inference import parts
 from colocam.inference.engine import Here, Model
 from colocam.inference.label import Execution, label_videos
 from colocam.inference.localize import Writing, localize_videos
+from colocam.inference.options import make_options
 from colocam.inference.videos import Shard, Video
 from colocam.inference.worker import Worker
 from colocam.labels import Options, export
@@ -109,16 +110,16 @@ def test_other_options_and_tags_have_their_own_parts(model, make_videos, tmp_pat
     table = tmp_path / "videos.csv"
     table.write_text("path,tag\nvideos/0/000.mp4,owl\n", encoding="utf-8")
     label_videos(model, videos, labels)
-    label_videos(model, videos, labels, smooth="none")
+    label_videos(model, videos, labels, options=make_options(smooth="none"))
     label_videos(model, table, labels)
-    label_videos(model, videos, labels, tag="owl")  # the same part as with the table
+    label_videos(model, videos, labels, options=make_options(tag="owl"))  # the same part as with the table
     tags = pq.read_table(labels / listed(labels)[-1]["part"]).column("class").to_pylist()
     assert set(tags) == {"owl"}
-    label_videos(model, videos, labels, batch=2)  # the same as the first: no result depends on it
+    label_videos(model, videos, labels, options=make_options(batch=2))  # the same as the first: no result depends on it
     assert len(parts_of(labels)) == 3
     assert here == ["0/000.mp4", "0/000.mp4", "videos/0/000.mp4"]
     with pytest.raises(ColocamError, match=r"tag cannot be used: the catalogue gives videos/0/000.mp4 the tag owl"):
-        label_videos(model, table, labels, tag="cat")
+        label_videos(model, table, labels, options=make_options(tag="cat"))
 
 
 @pytest.mark.usefixtures("here")
@@ -302,7 +303,7 @@ def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, make_vide
     make_videos(tmp_path / "videos", 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_choosers.py")
-    asked, video = Model(model, options={"chooser": "corner"}), Video("0", tmp_path / "videos" / "0" / "000.mp4")
+    asked, video = Model(model, make_options(chooser="corner")), Video("0", tmp_path / "videos" / "0" / "000.mp4")
     task = parts.WritePart(video, tmp_path / "labels", "key", ALL)
     script = (
         "import pickle, sys; from colocam.inference.ray_workers import Actor; "

@@ -11,6 +11,7 @@ from colocam.errors import ArgumentError
 from colocam.inference import Localizer
 from colocam.inference.engine import Model
 from colocam.inference.localize import localize_file
+from colocam.inference.options import Options
 from colocam.inference.parts import FrameRange, WritePart
 from colocam.inference.videos import Video
 from colocam.inference.worker import Worker
@@ -56,13 +57,14 @@ def video(tmp_path_factory, make_video):
         ({"chooser": "consensus", "motion": False}, False),
         ({}, False),  # the chooser of the paper, which models of 0.1.0 have
         ({"motion": True}, True),
-        ({"chooser": "consensus", "segmenter": "any"}, True),
+        ({"chooser": "consensus", "refine": "any"}, True),
     ],
     ids=str,
 )
 def test_motion_is_used_where_the_frames_of_a_shot_choose_together(options, used):
     base = Localizer.load(STORED / "model.onnx")
-    assert Localizer(base.network, base.card, **options).motion == used
+    segmenter = options.get("refine")
+    assert Localizer(base.network, base.card, Options(**options), segmenter=segmenter).motion == used
 
 
 def test_frames_by_themselves_have_no_motion():
@@ -83,16 +85,19 @@ def test_boxes_change_and_heat_maps_do_not(video, smooth):
 @pytest.mark.parametrize("smooth", ["offline", "online"])
 @pytest.mark.parametrize("model", [RUN, STORED / "model.onnx"], ids=["torch", "onnx"])
 def test_the_table_does_not_depend_on_the_batch(video, tmp_path, model, smooth):
-    options = {"annotate": False, "smooth": smooth, "motion": True}
+    options = {"smooth": smooth, "motion": True}
     tables = [
-        localize_file(model, video, tmp_path / str(batch), batch=batch, **options).table for batch in (None, 1, 7)
+        localize_file(
+            model, video, tmp_path / str(batch), annotate=False, options=Options(batch=batch, **options)
+        ).table
+        for batch in (None, 1, 7)
     ]
     assert len({table.read_bytes() for table in tables}) == 1
 
 
 @pytest.mark.parametrize("smooth", ["offline", "online"])
 def test_ranges_of_a_long_video_have_the_rows_of_the_whole(video, tmp_path, smooth):
-    asked = Model(STORED / "model.onnx", options={"motion": True, "smooth": smooth})
+    asked = Model(STORED / "model.onnx", Options(motion=True, smooth=smooth))
     worker = Worker(asked.load()[0])
     parts = []
     for long in (10_000, 20):

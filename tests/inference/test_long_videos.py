@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from colocam.inference.engine import Model
+from colocam.inference.options import Options
 from colocam.inference.parts import FrameRange, WritePart
 from colocam.inference.videos import Video
 from colocam.inference.worker import LostError, Worker, attempt, result_of
@@ -16,7 +17,7 @@ from colocam.video.frame_choice import ALL
 
 def prepared(model, labels, video, long, **options):
     """A worker, and the task that labels a video."""
-    asked = Model(model, options=options)
+    asked = Model(model, Options(**options))
     return Worker(asked.load()[0]), WritePart(Video("video", video), labels, asked.key(ALL), ALL, long=long)
 
 

@@ -11,6 +11,7 @@ from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.onnx_network import CARD
+from colocam.inference.options import Options
 from colocam.video.fence import decode
 
 
@@ -25,7 +26,9 @@ def test_a_whole_video_without_torch(onnx_file, video, tmp_path, new_colocam):
     words = ["localize", onnx_file, video, "--masks", "--color-mean", "clip", "--focus"]
     absent = ["torch", "torchvision", "timm", "segmentation_models_pytorch", "transformers", "onnx", "onnxscript"]
     assert new_colocam(*words, "-o", tmp_path / "light", absent=absent).code == 0
-    whole = localize_file(onnx_file, video, tmp_path / "whole", masks=True, color_mean="clip", focus=True)
+    whole = localize_file(
+        onnx_file, video, tmp_path / "whole", options=Options(masks=True, color_mean="clip", focus=True)
+    )
     for path in whole:
         assert (tmp_path / "light" / path.name).read_bytes() == path.read_bytes()
     assert len(list(decode(whole.video))) == 32

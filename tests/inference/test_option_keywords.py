@@ -1,14 +1,21 @@
-"""The keywords of ``Localizer.load``: type checkers and completion know them, and they are the fields of Options."""
+"""One set of options: type checkers know the keywords of ``Localizer.load``, and a new option is one field."""
 
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, make_dataclass
+from inspect import signature
 from pathlib import Path
-from typing import get_type_hints
+from typing import Annotated
 
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from colocam.cli import shared_options
+from colocam.errors import ColocamError
 from colocam.inference import localizer as module
 from colocam.inference import options
-from colocam.inference.options import OptionKeywords, Options
+from colocam.inference.options import DEFAULT, Help, Options, make_options
 
 CALLS = """
 from colocam.inference.localizer import Localizer
@@ -21,8 +28,40 @@ Localizer.load("run", masks="yes")
 
 
 def test_the_keywords_are_the_fields():
-    assert get_type_hints(OptionKeywords) == get_type_hints(Options)
-    assert list(OptionKeywords.__annotations__) == [field.name for field in fields(Options)]
+    names = [field.name for field in fields(Options)]
+    assert list(signature(module.Localizer.load).parameters) == ["run", *names]
+    with pytest.raises(ColocamError, match="unknown option smoth: did you mean 'smooth'"):
+        make_options(smoth="online")
+
+
+def test_results_of_earlier_versions_are_found_again():
+    """The settings that 0.2.0 made its keys from."""
+    unset = ("batch", "tag", "presence", "threshold", "color_mean", "focus", "motion", "chooser", "device")
+    earlier = {"smooth": "offline", "masks": False, "instances": False}
+    assert Options(batch=4, refine="sam.onnx").settings() == {**dict.fromkeys(unset), **earlier}
+
+
+def test_a_new_option_is_written_in_one_place(monkeypatch):
+    """Its field alone gives the command line the option, with its help, and stored results another key."""
+    field = ("looks", Annotated[int | None, Help("How often to look.")], None)
+    longer = make_dataclass("Longer", [field], bases=(Options,), frozen=True, kw_only=True)
+    monkeypatch.setattr(shared_options, "Options", longer)
+    monkeypatch.setattr(options, "DEFAULT", longer())
+    app, seen = typer.Typer(), []
+
+    @app.command()
+    @shared_options.with_options()
+    def command(*, options: Options) -> None:
+        seen.append(options)
+
+    run = CliRunner().invoke
+    assert "How often to look." in run(app, ["--help"], terminal_width=200).output
+    for words in ([], ["--looks", "2", "--presence", "0.5", "--no-focus", "--smooth", "online"]):
+        assert run(app, words).exit_code == 0
+    plain, asked = seen
+    assert plain.settings() == DEFAULT.settings()  # so that earlier results are found again
+    assert asked == longer(looks=2, presence=0.5, focus=False, smooth="online")
+    assert {name: asked.settings()[name] for name in ("looks", "presence")} == {"looks": 2, "presence": 0.5}
 
 
 def test_a_type_checker_refuses_a_wrong_keyword(tmp_path):

@@ -12,6 +12,7 @@ from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.localizer import open_network
 from colocam.inference.network import OutputShape
+from colocam.inference.options import Options
 from colocam.inference.passes import Passes
 from colocam.inference.refining import SeveralMasks
 from colocam.labels import export
@@ -35,10 +36,14 @@ def video(tmp_path, make_video, square_video):
 
 @pytest.mark.parametrize("engine", MODELS)
 def test_the_table_of_a_refined_video_does_not_depend_on_the_batch(video, tmp_path, engine, box_segmenter_files):
-    options = {"annotate": False, "refine": box_segmenter_files}
-    usual = localize_file(MODELS[engine], video, tmp_path / "usual", **options).table.read_bytes()
+    options = {"refine": box_segmenter_files}
+    usual = localize_file(
+        MODELS[engine], video, tmp_path / "usual", annotate=False, options=Options(**options)
+    ).table.read_bytes()
     for batch in (1, 7, 128):
-        table = localize_file(MODELS[engine], video, tmp_path / str(batch), batch=batch, **options).table
+        table = localize_file(
+            MODELS[engine], video, tmp_path / str(batch), annotate=False, options=Options(batch=batch, **options)
+        ).table
         assert table.read_bytes() == usual
 
 
@@ -74,7 +79,7 @@ def test_progress_moves_within_a_window(video, instances, box_segmenter_files):
 
 def test_masks_reach_the_table_and_the_labels(video, tmp_path, box_segmenter_files):
     table = localize_file(
-        STORED / "run", video, tmp_path, annotate=False, refine=box_segmenter_files, device="cpu"
+        STORED / "run", video, tmp_path, annotate=False, options=Options("cpu", refine=box_segmenter_files)
     ).table
     rows = read_table(table)
     there = ~np.isnan(rows.box[:, 0])
@@ -134,7 +139,7 @@ class SquareSegmenter:
 def test_several_objects_have_masks_of_their_own(video):
     """Box and mask belong together, tracks do not pass the cut, and neither batch nor neighbors matter."""
     network, card = open_network(STORED / "run", "cpu")
-    localizer = Localizer(network, card, segmenter=SquareSegmenter(), instances=True)
+    localizer = Localizer(network, card, segmenter=SquareSegmenter(), options=Options(instances=True))
     found = list(localizer(video))
     assert {one.frame for one in found} == set(range(sum(SHOTS)))
     assert max(Counter(one.frame for one in found).values()) > 1

@@ -11,6 +11,7 @@ import torch
 from colocam.boxes.iou import iou
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
+from colocam.inference.options import Options
 from colocam.maps.postprocess import with_color_mean
 from colocam.models import foreground
 from colocam.models.model_file import load_model
@@ -35,11 +36,15 @@ def video(tmp_path_factory, make_video, square_video):
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 @pytest.mark.parametrize("engine", MODELS)
 def test_the_localization_table_does_not_depend_on_the_batch(video, tmp_path, engine, smooth):
-    options = {"annotate": False, "smooth": smooth, "masks": True}
-    usual = localize_file(MODELS[engine], video, tmp_path / "usual", **options).table.read_bytes()  # batches of 32
+    options = {"smooth": smooth, "masks": True}
+    usual = localize_file(
+        MODELS[engine], video, tmp_path / "usual", annotate=False, options=Options(**options)
+    ).table.read_bytes()  # batches of 32
     assert usual.count(b"\n") == sum(SHOTS) + 1
     for batch in (1, 7, 128) if smooth == "offline" else (7,):
-        table = localize_file(MODELS[engine], video, tmp_path / str(batch), batch=batch, **options).table
+        table = localize_file(
+            MODELS[engine], video, tmp_path / str(batch), annotate=False, options=Options(batch=batch, **options)
+        ).table
         assert table.read_bytes() == usual
 
 
@@ -47,7 +52,9 @@ def test_the_localization_table_does_not_depend_on_the_batch(video, tmp_path, en
 def test_engines_agree(video, tmp_path, smooth):
     tables, described = [], []
     for engine, model in MODELS.items():
-        table = localize_file(model, video, tmp_path / engine, annotate=False, smooth=smooth, masks=True).table
+        table = localize_file(
+            model, video, tmp_path / engine, annotate=False, options=Options(smooth=smooth, masks=True)
+        ).table
         described.append(json.loads(table.with_suffix(".video.json").read_text(encoding="utf-8")))
         tables.append(csv_rows(table))
     assert described[0].pop("made") != described[1].pop("made")  # of another model, so the command would do it again

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from colocam.inference.localize import localize_file
+from colocam.inference.options import Options
 from tests.helpers.csv_tables import csv_rows
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
@@ -25,7 +26,11 @@ PIXELS = ("x1", "y1", "x2", "y2")
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 @pytest.mark.parametrize("model", ["run", "model.onnx"])
 def test_the_stored_tables_come_out_again(tmp_path, model, smooth):
-    found = csv_rows(localize_file(STORED / model, STORED / "video.mp4", tmp_path, annotate=False, smooth=smooth).table)
+    found = csv_rows(
+        localize_file(
+            STORED / model, STORED / "video.mp4", tmp_path, annotate=False, options=Options(smooth=smooth)
+        ).table
+    )
     want = csv_rows(STORED / f"{smooth}.csv")
     assert len(found) == len(want) == 24
     assert all(one.keys() == two.keys() for one, two in zip(found, want, strict=True))

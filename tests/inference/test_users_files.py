@@ -10,6 +10,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file, localize_videos
+from colocam.inference.options import Options
 from colocam.inference.videos import find_jobs
 from colocam.video.fence import FencedReader, decode
 from tests.helpers.csv_tables import numbers_of
@@ -171,6 +172,6 @@ def test_a_name_that_is_not_utf8(video, tmp_path):
     first = list(localize_videos(MODEL, [odd], tmp_path / "out"))
     assert first[0].table.is_file()
     assert list(localize_videos(MODEL, [odd], tmp_path / "out")) == []
-    assert len(list(localize_videos(MODEL, [odd], tmp_path / "out", smooth="none"))) == 1
+    assert len(list(localize_videos(MODEL, [odd], tmp_path / "out", options=Options(smooth="none")))) == 1
     with pytest.raises(ColocamError, match="no video in it"):
         find_jobs([tmp_path / "out"], tmp_path / "other")

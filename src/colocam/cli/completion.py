@@ -46,11 +46,9 @@ def read_formats() -> list[tuple[str, str]]:
     return _titled(readable())
 
 
-def color_means() -> list[str]:
-    """Offer the ways to complete maps by color."""
-    from colocam.config import COLOR_MEANS
-
-    return list(COLOR_MEANS)
+def devices() -> list[str]:
+    """Offer the devices."""
+    return ["cpu", "cuda"]
 
 
 def choosers() -> list[str]:

@@ -1,11 +1,12 @@
 """Evaluate, report, review, curves for TensorBoard; benchmarks and studies, which are in a clone and in no wheel."""
 
 import sys
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -14,13 +15,13 @@ from colocam.cli.shared_options import (
     Boxes,
     ConfigFile,
     Device,
-    ModelOptions,
     Overrides,
     Preset,
     split_of,
     with_options,
 )
 from colocam.errors import ColocamError, suggest
+from colocam.inference.options import Options
 from colocam.types import SPLITS
 from colocam.utils.progress import say
 
@@ -53,7 +54,7 @@ def evaluate(
         ),
     ] = None,
     *,
-    options: ModelOptions,
+    options: Options,
 ) -> None:
     """Evaluate runs on frames with true boxes.
 
@@ -68,7 +69,6 @@ def evaluate(
     if boxes is None and dense is None:
         raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
     chosen = None if split is None else split_of(split)
-    asked: dict[str, Any] = {name: getattr(options, name) for name in ("color_mean", "focus", "chooser", "device")}
     if boxes is not None:
         from colocam.cams import classifier_cams
         from colocam.evaluation.run_evaluation import evaluate as evaluate_run
@@ -76,16 +76,15 @@ def evaluate(
 
         named = None if cams is None else [name.strip() for name in cams.split(",")]
         named = classifier_cams() if cams == "all" else named
-        asked_here = {"split": chosen or "test", "cams": named, "refine": options.refine, **asked}
-        print_evaluations([evaluate_run(run, boxes, **asked_here) for run in runs])
+        done = [evaluate_run(run, boxes, split=chosen or "test", cams=named, options=options) for run in runs]
+        print_evaluations(done)
     if dense is not None:
         from colocam.evaluation.dense import evaluate_dense
         from colocam.report.evaluation_tables import print_dense
 
         for segmenter in dict.fromkeys((None, options.refine)):
-            asked_here = {"split": chosen, "smooth": options.smooth, "motion": options.motion, "refine": segmenter}
-            asked_here |= asked
-            print_dense([evaluate_dense(run, dense, **asked_here) for run in runs])
+            how = replace(options, refine=segmenter)
+            print_dense([evaluate_dense(run, dense, split=chosen, options=how) for run in runs])
 
 
 def score(

@@ -3,18 +3,20 @@
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from typer import Option
 from typer.core import TyperCommand
 
 from colocam.cli import completion
 from colocam.errors import ArgumentError, ColocamError
+from colocam.inference.options import Options
 from colocam.types import SPLITS, Split
 from colocam.utils.device import is_first
 from colocam.utils.progress import say
@@ -46,77 +48,17 @@ Frames = Annotated[Path | None, Option(help="Folder of the frame cache, which ru
 
 SECONDS_TO_FIRST_LINE = 1.0
 """Importing torch and reading a model take longer than this; the work then reports its own progress."""
-CHOICE = frozenset({"every", "fps", "start", "end", "frames"})
-"""Options that choose frames."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions:
-    """How a model is run over videos; localize, label, evaluate and serve take all of these options or some."""
+class FrameOptions:
+    """Which frames of a video are processed."""
 
-    masks: Annotated[bool, Option("--masks", help="Also write the outline of the object, in the column 'mask'.")] = (
-        False
-    )
-    smooth: Annotated[
-        str,
-        Option(
-            help="Smooth boxes over time: offline (with look-ahead), online (past frames only) or none.",
-            autocompletion=completion.one_of("offline", "online", "none"),
-        ),
-    ] = "offline"
-    tag: Annotated[
-        str | None, Option(help="Class that the videos show, if you know it.", autocompletion=completion.tags)
-    ] = None
-    presence: Annotated[
-        float | None, Option(help="Write no box where the probability of presence is below this value, e.g. 0.5.")
-    ] = None
-    instances: Annotated[
-        bool, Option("--instances", help="Write a box, a track and a row for every object, not one per frame.")
-    ] = False
-    refine: Annotated[
-        str | None,
-        Option(
-            metavar="SEGMENTER",
-            help="Refine boxes to masks: MobileSAM as .safetensors, or a folder or pair of ONNX files of SAM or SAM 2.",
-        ),
-    ] = None
-    threshold: Annotated[
-        float | None, Option(help="Foreground threshold, 0–1 of the map's maximum; default: that of the model.")
-    ] = None
-    color_mean: Annotated[
-        str | None,
-        Option(
-            help="Complete maps by color: off, frame or clip; default: as trained.",
-            autocompletion=completion.color_means,
-        ),
-    ] = None
-    focus: Annotated[
-        bool | None,
-        Option("--focus/--no-focus", help="Restrict maps to the class of the video; default: as trained."),
-    ] = None
-    motion: Annotated[
-        bool | None,
-        Option(
-            "--motion/--no-motion",
-            help="Prefer what moves otherwise than the camera; default: yes for one box per frame of a smoothed video.",
-        ),
-    ] = None
-    chooser: Annotated[
-        str | None,
-        Option(
-            help="Rule that chooses the box among a map's contours; default: that of the model.",
-            autocompletion=completion.choosers,
-        ),
-    ] = None
     every: Annotated[int, Option(help="Process every N-th frame.")] = 1
     fps: Annotated[float | None, Option(help="Process this many frames per second, those nearest in time.")] = None
     start: Annotated[float | None, Option("--from", help="Start at this time in seconds (column 'pts').")] = None
     end: Annotated[float | None, Option("--to", help="Stop before this time in seconds (column 'pts').")] = None
     frames: Annotated[str, Option(help="Process the frames with index A to B−1, written A:B; the first is 0.")] = ":"
-    batch: Annotated[
-        int | None, Option(help="New frames per network pass at most; small values give the same boxes earlier.")
-    ] = None
-    device: Device = None
 
     @property
     def choice(self) -> "FrameChoice":
@@ -125,32 +67,57 @@ class ModelOptions:
 
         return FrameChoice(self.every, self.fps, self.start, self.end, parse_frames(self.frames))
 
-    @property
-    def of_model(self) -> dict[str, Any]:
-        """What remains: device, segmenter and fields of :class:`colocam.inference.options.Options`."""
-        return {name: value for name, value in asdict(self).items() if name not in CHOICE}
-
 
 def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the named options of :class:`ModelOptions`, or all; it gets them as ``options``."""
-    shared = [
-        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-        for one in fields(ModelOptions)
+    """Give a command the named fields of :class:`colocam.inference.options.Options` as options, or all.
+
+    The command gets them as ``options``; if it has a parameter ``frames``, it also gets the :class:`FrameOptions`.
+    """
+    hints = get_type_hints(Options, include_extras=True)
+    of_model = [
+        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=_annotation(one.name, hints))
+        for one in fields(Options)
         if one.name in names or not names
+    ]
+    of_frames = [
+        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+        for one in fields(FrameOptions)
     ]
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
-        own = [one for one in signature(command).parameters.values() if one.name != "options"]
+        known = signature(command).parameters
+        own = [one for name, one in known.items() if name not in {"options", "frames"}]
+        choosing = of_frames if "frames" in known else []
 
         @wraps(command)
         def run(**values: Any) -> None:  # noqa: ANN401 - of any option
-            options = ModelOptions(**{one.name: values.pop(one.name) for one in shared})
+            if choosing:
+                values["frames"] = FrameOptions(**{one.name: values.pop(one.name) for one in choosing})
+            options = Options(**{one.name: values.pop(one.name) for one in of_model})
             command(**values, options=options)
 
-        run.__signature__ = Signature([*own, *shared])  # type: ignore[attr-defined]
+        run.__signature__ = Signature([*own, *of_model, *choosing])  # type: ignore[attr-defined]
         return run
 
     return give
+
+
+def _annotation(name: str, hints: dict[str, Any]) -> Any:  # noqa: ANN401 - a type
+    """A field of Options as Typer reads it; words and paths are text, which Options check by themselves."""
+    kind, (presented,) = hints[name].__origin__, hints[name].__metadata__
+    kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
+    optional = NoneType in kinds
+    words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
+    completes = completion.one_of(*words) if words else None
+    if presented.completes is not None:
+        completes = getattr(completion, presented.completes)
+    flag = f"--{name.replace('_', '-')}"
+    names: tuple[str, ...] = ()
+    if bool in kinds:
+        names = (f"{flag}/--no-{flag[2:]}",) if optional else (flag,)
+    plain = next((one for one in (bool, int, float) if one in kinds), str)
+    option = Option(*names, help=presented.text, metavar=presented.values, autocompletion=completes)
+    return Annotated[plain | None if optional else plain, option]
 
 
 def split_of(text: str) -> Split:

@@ -10,6 +10,7 @@ from typer import Argument, Option
 from typer.core import TyperGroup
 
 from colocam.cli.shared_options import Command, ConfigFile, Device, Frames, Overrides, Preset
+from colocam.inference.options import Options
 from colocam.utils.device import is_first
 from colocam.utils.extensions import load_light_extensions, unknown
 from colocam.utils.progress import say
@@ -148,7 +149,7 @@ def train(
         from colocam.report import write_report
         from colocam.report.evaluation_tables import print_evaluations
 
-        print_evaluations([evaluate(run, test_boxes, device=device)])
+        print_evaluations([evaluate(run, test_boxes, options=Options(device))])
         say(f"report: {write_report(run)}")
     if (run / "model.json").is_file():
         say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")

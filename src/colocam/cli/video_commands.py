@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from colocam.cli import completion
-from colocam.cli.shared_options import ModelOptions, NamedModel, with_options
+from colocam.cli.shared_options import FrameOptions, NamedModel, with_options
 from colocam.errors import ColocamError
+from colocam.inference.options import Options
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def localize(
     workers: Annotated[
         int | None, Option(help="Processes that read videos and write results; default: as suits the videos.")
     ] = None,
-    options: ModelOptions,
+    options: Options,
+    frames: FrameOptions,
 ) -> None:
     """Write an annotated mp4 and a localization table, one row per frame, for each video."""
     from colocam.inference.localize import Writing, localize_videos
@@ -55,11 +57,11 @@ def localize(
         run,
         videos,
         out,
-        Writing(table, not no_video, options.choice),
+        Writing(table, not no_video, frames.choice),
         overwrite=overwrite,
         format=format,
         workers=workers,
-        **options.of_model,
+        options=options,
     ):
         say(f"wrote {' and '.join(str(path) for path in written if path is not None)}")
 
@@ -85,7 +87,8 @@ def label(
     retry_failed: Annotated[
         bool, Option("--retry-failed", help="Try videos again that an earlier command set aside.")
     ] = False,
-    options: ModelOptions,
+    options: Options,
+    frames: FrameOptions,
 ) -> None:
     """Write a localization table for each video of a catalogue; the same command again does what is missing."""
     from colocam.inference.label import Execution, label_videos
@@ -100,8 +103,8 @@ def label(
         catalogues[0],
         out,
         Execution(parse_shard(shard), workers, ray, limit, retries, retry_failed),
-        choice=options.choice,
-        **options.of_model,
+        choice=frames.choice,
+        options=options,
     )
     say(f"wrote {out / 'videos.parquet'}; next: colocam export {out} --to coco -o DATA")
 
@@ -131,7 +134,7 @@ def serve(
     ] = None,
     *,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the page in the browser.")] = False,
-    options: ModelOptions,
+    options: Options,
 ) -> None:
     """See what a model finds in videos, correct it and export it, in the browser."""
     from colocam.serve.server import serve as start

@@ -10,12 +10,10 @@ from colocam.config.loading import (
     write_config,
 )
 from colocam.config.schema import (
-    COLOR_MEANS,
     METHODS,
     Backbone,
     ClassifierStage,
     ClipModel,
-    ColorMean,
     Config,
     LocalizerStage,
     Losses,
@@ -25,12 +23,10 @@ from colocam.config.schema import (
 )
 
 __all__ = [
-    "COLOR_MEANS",
     "METHODS",
     "Backbone",
     "ClassifierStage",
     "ClipModel",
-    "ColorMean",
     "Config",
     "LocalizerStage",
     "Losses",

@@ -6,10 +6,11 @@ from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from colocam.config import Backbone, ColorMean
+from colocam.config import Backbone
 from colocam.config.explain import explain
 from colocam.config.schema import Focus, Side
 from colocam.errors import ColocamError
+from colocam.types import ColorMean
 from colocam.utils.files import parse_json, stored
 
 FORMAT = 2

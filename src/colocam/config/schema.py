@@ -12,11 +12,12 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from colocam.config.explain import explain, require_registered
+from colocam.types import ColorMean
 
 
 class Method(NamedTuple):
@@ -146,13 +147,6 @@ class Optimization(Section):
     """step: multiply lr by decay every decay_every epochs; cosine: one warm-up epoch, then a cosine down to zero."""
     decay: Fraction = 0.9
     decay_every: Count = 15
-
-
-ColorMean = Literal["off", "frame", "clip"]
-"""Which pixels the color mean averages over (docs/method/color-mean.md): off: no color mean, as published; frame:
-those of the same frame; clip: those of the frames of the same shot."""
-
-COLOR_MEANS: tuple[ColorMean, ...] = get_args(ColorMean)
 
 
 class ClassifierStage(Optimization):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from colocam.evaluation.metrics.dense_scores import (
 from colocam.evaluation.objects import WAY, evaluate_objects
 from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, DenseRow
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import make_options
+from colocam.inference.options import DEFAULT, Options
 from colocam.types import Box, Clip, Image, Localization, Split
 from colocam.utils.files import write_json
 from colocam.utils.progress import progress, say
@@ -61,9 +61,7 @@ def evaluate_dense(
     *,
     split: Split | None = None,
     shots: Sequence[str] | None = None,
-    device: str | None = None,
-    refine: str | Path | None = None,
-    **options: Any,  # noqa: ANN401 - the fields of Options
+    options: Options = DEFAULT,
 ) -> DenseEvaluation:
     """Localize in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
 
@@ -79,17 +77,13 @@ def evaluate_dense(
             folder with ``manifest.csv`` and ``truth.csv``, as ``colocam index`` writes it.
         split: which shots; None for all shots with true boxes but those of the split train.
         shots: names of the shots to use; None for all.
-        device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
-        refine: a promptable segmenter that gives the boxes, see
-            :func:`colocam.segment.load_segmenter`; None: boxes learned from tags alone.
-        options: fields of :class:`colocam.inference.options.Options` but tag and instances, e.g. ``smooth="online"``.
+        options: how to run the model; neither tag nor instances.
     """
     run = Path(run)
-    asked = make_options(**options)
-    if asked.tag is not None or asked.instances:
+    if options.tag is not None or options.instances:
         raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
     folder = run.with_name(f"{run.stem}-evaluation") if run.is_file() else run
-    localizer = Localizer.load(run, device, refine=refine, **options)
+    localizer = Localizer.open(run, options)
     card, segmenter = localizer.card, localizer.segmenter
     clips, truth = read_shots(Path(manifest), split)
     chosen = clips if shots is None else [clip for clip in clips if clip.name in shots]
@@ -116,7 +110,7 @@ def evaluate_dense(
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
         manifest=str(manifest),
-        smooth=asked.smooth,
+        smooth=options.smooth,
         shots=rows,
         over_shots=DenseRow(
             name="mean of shots",

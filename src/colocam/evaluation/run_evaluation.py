@@ -11,11 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from colocam.boxes.candidates import CHOOSERS
+from colocam.boxes.candidates import CHOOSERS, find_chooser
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
-from colocam.config import ColorMean
 from colocam.data.batches import Boxes, Samples, labeled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
@@ -28,7 +27,7 @@ from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choi
 from colocam.evaluation.objects import evaluate_objects
 from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation, method_title
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import OptionKeywords, make_options
+from colocam.inference.options import DEFAULT, Options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
@@ -118,11 +117,7 @@ def evaluate(
     *,
     split: Split = "test",
     cams: Sequence[str] | None = None,
-    color_mean: ColorMean | None = None,
-    focus: bool | None = None,
-    chooser: str | None = None,
-    device: str | None = None,
-    refine: str | Path | None = None,
+    options: Options = DEFAULT,
 ) -> Evaluation:
     """Evaluate the CAMs of the classifier and every trained method of a run on frames with true boxes.
 
@@ -135,30 +130,28 @@ def evaluate(
         boxes: table of true boxes: clip, frame, present, x1, y1, x2, y2.
         split: which videos to evaluate on.
         cams: names in :data:`colocam.cams.CAMS`; None for the run's source of seeds.
-        color_mean: overrides the color-mean mode of every method; None uses the mode stored in the model card, and
-            none for CAMs.
-        focus: overrides whether decoder maps are focused on the tag; None uses the setting of the model card.
-        chooser: name in :data:`colocam.boxes.CHOOSERS` for every trained method; None uses that of the model card.
-        device: ``cpu`` or ``cuda``; None for the GPU, if there is one.
-        refine: a promptable segmenter that also refines the maps of the trained methods, as a result of its own; see
-            :func:`colocam.segment.load_segmenter`.
+        options: of them ``device``; ``color_mean``, which without a value is that of the model card, and none for CAMs;
+            ``focus``; ``chooser``, for the trained methods; and ``refine``, which also refines the maps of the trained
+            methods, as a result of its own.
     """
-    segmenter = None if refine is None else load_segmenter(refine, device)
-    opened = open_run(run, device)
+    segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
+    opened = open_run(run, options.device)
+    color_mean, chooser = options.color_mean, options.chooser
     wanted = list(cams) if cams is not None else [opened.config.cam]
     for name in wanted:
         find_cam(name)
-    make_options(color_mean=color_mean, chooser=chooser)  # refuses what they cannot be
+    if chooser is not None:
+        find_chooser(chooser)
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated, found = evaluation_set.evaluated, dict[str, MethodResult]()
-    for name, mapper in methods_of_run(opened, wanted, focus=focus).items():
+    for name, mapper in methods_of_run(opened, wanted, focus=options.focus).items():
         asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
         asked = asked if chooser is None or name in wanted else asked._replace(chooser=chooser)
         if name not in wanted:
             say(f"{method_title(name)}: maps with color mean {asked.color_mean}")
         found[name] = measure(evaluation_set, asked)
     maps = {name: method.maps for name, method in found.items()}
-    asked_options: OptionKeywords = {"color_mean": color_mean, "focus": focus, "chooser": chooser}
+    localizing = Options(str(opened.device), color_mean=color_mean, focus=options.focus, chooser=chooser)
     classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
     refined = None
     if segmenter is not None:
@@ -170,7 +163,7 @@ def evaluate(
         data=_describe(evaluated, split),
         instances=instances_of_maps(maps, evaluated.boxes, {name: one.threshold for name, one in found.items()}),
         refined=refined,
-        objects=_objects(opened, evaluated, read_truth(Path(boxes)), asked_options),
+        objects=_objects(opened, evaluated, read_truth(Path(boxes)), localizing),
         confusion=confusion(evaluated.frames, classes),
     )
     write_json(opened.folder / "evaluation.json", result.to_json())
@@ -179,7 +172,7 @@ def evaluate(
     return result
 
 
-def _objects(run: Run, evaluated: Labeled, truth: Truth, options: OptionKeywords) -> ObjectScores | None:
+def _objects(run: Run, evaluated: Labeled, truth: Truth, options: Options) -> ObjectScores | None:
     """All boxes, presence and tracks of the evaluated clips, localized from their files as users do it."""
     if not run.config.methods:
         return None
@@ -188,7 +181,7 @@ def _objects(run: Run, evaluated: Labeled, truth: Truth, options: OptionKeywords
     if gone:  # the frame cache has single frames, not the video
         say(f"note: all boxes, presence and tracks are not measured, because {gone[0].path} is not there any more")
         return None
-    localizer = Localizer.load(run.folder, str(run.device), **options)
+    localizer = Localizer.open(run.folder, options)
     return evaluate_objects(localizer, clips, truth, run.folder / f"{OBJECTS}.npz")
 
 

@@ -9,16 +9,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import entry_points
 from math import inf
 from pathlib import Path
 from queue import Queue
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+from colocam.boxes.candidates import find_chooser
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import make_options
+from colocam.inference.options import DEFAULT, Options
 from colocam.inference.passes import Passes
 from colocam.inference.videos import model_key
 from colocam.inference.worker import LostError, Result, Show, Task, Worker, as_known
@@ -47,33 +48,32 @@ class Model:
 
     Attributes:
         run: run folder of a trained model, or an ONNX file made from it.
-        device: as the user named it.
-        refine: a segmenter, see :func:`colocam.segment.load_segmenter`; None: none.
-        options: fields of :class:`colocam.inference.options.Options`.
+        options: how to run it.
         extensions: that workers load, see :func:`colocam.utils.extensions.load_extensions`.
     """
 
     run: Path
-    device: str | None = None
-    refine: str | Path | None = None
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Options = DEFAULT
     extensions: Sequence[str] = field(default_factory=named_extensions)
 
     def key(self, choice: FrameChoice) -> str:
         """Digest of the content of the model and of what else changes results."""
         load_extensions(self.extensions)  # which may have the chooser
-        options = {**asdict(make_options(**self.options)), "batch": None}
-        settings = {**options, "choice": asdict(choice), "device": self.device}
-        return model_key(self.run, settings, () if self.refine is None else segmenter_files(self.refine))
+        if self.options.chooser is not None:
+            find_chooser(self.options.chooser)
+        settings = {**self.options.settings(), "choice": asdict(choice)}
+        refine = self.options.refine
+        return model_key(self.run, settings, () if refine is None else segmenter_files(refine))
 
     def load(self) -> list[Localizer]:
         """The model on the device, or, where none is named, on each GPU."""
-        if self.device != "cpu" and not self._is_onnx:
-            start_gpu(self.device)
+        options = self.options
+        if options.device != "cpu" and not self._is_onnx:
+            start_gpu(options.device)
         with without_collections():
             load_extensions(self.extensions)
-            devices = self.devices if self.refine is None else self.devices[:1]
-            return [Localizer.load(self.run, device, refine=self.refine, **self.options) for device in devices]
+            devices = self.devices if options.refine is None else self.devices[:1]
+            return [Localizer.open(self.run, replace(options, device=device)) for device in devices]
 
     @property
     def _is_onnx(self) -> bool:
@@ -82,13 +82,14 @@ class Model:
     @cached_property
     def devices(self) -> list[str | None]:
         """Names of the devices that share the work."""
-        if self.device not in {None, "cuda"} or self._is_onnx:
-            return [self.device]
+        named = self.options.device
+        if named not in {None, "cuda"} or self._is_onnx:
+            return [named]
         try:
             import torch  # noqa: PLC0415 - an ONNX file needs no torch
         except ModuleNotFoundError:  # whoever opens the model says so
-            return [self.device]
-        return [f"cuda:{index}" for index in range(torch.cuda.device_count())] or [self.device]
+            return [named]
+        return [f"cuda:{index}" for index in range(torch.cuda.device_count())] or [named]
 
 
 class Pool(Protocol):
@@ -194,7 +195,7 @@ def open_pool(
         show: shows progress where this process does the tasks.
     """
     count = min(cores(), busy) if workers is None else min(workers, busy)
-    several = (count > 1 or apart) and model.refine is None
+    several = (count > 1 or apart) and model.options.refine is None
     started = Workers(count, passed, limit) if several else None  # they start while the model is loaded
     try:
         if started is None:

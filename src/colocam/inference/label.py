@@ -12,11 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Unpack
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.engine import Model, Outcome, Pool, do_all, open_pool
-from colocam.inference.options import OptionKeywords
+from colocam.inference.options import DEFAULT, Options
 from colocam.inference.parts import LONG, FrameRange, WritePart
 from colocam.inference.ray_workers import RayWorkers
 from colocam.inference.videos import Shard, Video, quick_digest, read_videos, source_digest, video_key
@@ -68,10 +67,8 @@ def label_videos(
     execution: Execution | None = None,
     *,
     choice: FrameChoice = ALL,
-    device: str | None = None,
-    refine: str | Path | None = None,
     long: int = LONG,
-    **options: Unpack[OptionKeywords],
+    options: Options = DEFAULT,
 ) -> None:
     """Write ``OUT/parts/ab/<key>.parquet``, a localization table, for each video of a catalogue.
 
@@ -84,11 +81,9 @@ def label_videos(
         out: folder of the labels; several commands may use it at the same time.
         execution: how to do it.
         choice: which frames of each video.
-        device: ``cpu`` or ``cuda``; None: the GPUs, if there are some.
-        refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
         long: frames of a video that several workers share.
-        options: fields of :class:`colocam.inference.options.Options`. A tag is that of all videos; None: that of the
-            catalogue, or the one that the classifier finds.
+        options: how to run the model. A tag is that of all videos; None: that of the catalogue, or the one that the
+            classifier finds.
 
     Raises:
         ColocamError: at the end, if videos were set aside; at once, if no video can be labeled.
@@ -96,11 +91,10 @@ def label_videos(
     execution, run, labels = execution or Execution(), Path(run).absolute(), Path(out).absolute()
     if not stored(run).exists():
         raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
-    tag = options.pop("tag", None)
-    catalogued = _tagged(read_videos(Path(catalogue).absolute(), labels), tag)
+    catalogued = _tagged(read_videos(Path(catalogue).absolute(), labels), options.tag)
     videos = [video for video in catalogued if execution.shard.has(video)]
     _prepare(labels)
-    model = Model(run, device, refine if refine is None else str(refine), dict(options))
+    model = Model(run, replace(options, tag=None))
     corpus = _Corpus(model, labels, choice, videos, execution, long)
     try:
         if corpus.waiting:

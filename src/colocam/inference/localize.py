@@ -4,11 +4,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Unpack
 
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model, Outcome, do_all, open_pool
-from colocam.inference.options import OptionKeywords
+from colocam.inference.options import DEFAULT, Options
 from colocam.inference.results import WriteResults, Writing, Written
 from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_videos
 from colocam.inference.worker import LostError, Worker
@@ -37,10 +36,8 @@ def localize_file(
     annotate: bool = True,
     choice: FrameChoice = ALL,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
-    device: str | None = None,
-    refine: str | Path | None = None,
     overwrite: bool = False,
-    **options: Unpack[OptionKeywords],
+    options: Options = DEFAULT,
 ) -> Written:
     """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
@@ -54,17 +51,15 @@ def localize_file(
         annotate: whether to write the mp4.
         choice: which frames; all by default.
         format: FFmpeg's name of the input format; None: FFmpeg detects it.
-        device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-        refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
         overwrite: whether to replace files that this function did not write, or that were changed since.
-        options: fields of :class:`colocam.inference.options.Options`.
+        options: how to run the model.
 
     Raises:
         ColocamError: the video cannot be read, or a file that is not ours stands where a result must be written.
     """
     jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
     refuse_overwriting(jobs[0], stored_videos(jobs), *writing.endings)
-    model = Model(Path(run), device, refine, dict(options))
+    model = Model(Path(run), options)
     (localizer, *_) = model.load()
     WriteResults(jobs[0], writing, model.key(choice), overwrite=overwrite)(Worker(localizer))
     return writing.files(jobs[0])
@@ -78,10 +73,8 @@ def localize_videos(
     *,
     overwrite: bool = False,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
-    device: str | None = None,
-    refine: str | Path | None = None,
     workers: int | None = 1,
-    **options: Unpack[OptionKeywords],
+    options: Options = DEFAULT,
 ) -> Iterator[Written]:
     """:func:`localize_file` for several videos and for all videos in folders; yields the files of each.
 
@@ -99,11 +92,9 @@ def localize_videos(
         writing: what to read and write.
         overwrite: whether to recompute results and replace foreign files.
         format: FFmpeg's name of the input format.
-        device: ``cpu`` or ``cuda``.
-        refine: a promptable segmenter.
         workers: processes that read videos and write results; 1: all in this process; None: one per core, half as many
             more with a GPU, but no more than the videos keep busy for longer than a process takes to start.
-        options: fields of :class:`colocam.inference.options.Options`.
+        options: how to run the model.
 
     Raises:
         ColocamError: at the end, if a video was skipped.
@@ -112,12 +103,12 @@ def localize_videos(
     found = find_jobs(videos, out, format=format)
     refused = _refused(found, writing)
     skipped = [_left_out(error, len(found)) for error in refused.values()]
-    model = Model(Path(run), device, refine, dict(options))
+    model = Model(Path(run), options)
     tasks = _to_do(model, [job for job in found if job not in refused], writing, out, overwrite=overwrite)
     jobs = [task.job for task in tasks]
     stored = all(job.source.is_stored for job in jobs)
     busy = min(len(jobs), _kept_busy(jobs, writing) if workers is None else len(jobs))
-    busy, done, frames, empty = (busy if stored and refine is None else 1), 0, 0, 0
+    busy, done, frames, empty = (busy if stored and options.refine is None else 1), 0, 0, 0
     with ExitStack() as stack:
         shown = busy > 1 and workers != 1
         for folder in {job.target.parent for job in jobs} if shown else ():
@@ -140,7 +131,7 @@ def localize_videos(
                 frames, empty = frames + outcome.result["frames"], empty + outcome.result["empty"]
                 yield writing.files(task.job)
     if frames:
-        asked, bound = options.get("presence"), absent_below(options.get("presence"))
+        asked, bound = options.presence, absent_below(options.presence)
         what = f"--presence {bound} hides their boxes" if asked is None else "their boxes are hidden"
         say(f"{empty} of {frames} frames look empty (presence below {bound}){f': {what}' if empty else ''}")
     if skipped:

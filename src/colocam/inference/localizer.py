@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from threading import Event
-from typing import Any, Unpack
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,7 +16,7 @@ from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
-from colocam.inference.options import LOOK_AHEAD, OptionKeywords, make_options
+from colocam.inference.options import DEFAULT, Options, from_keywords
 from colocam.inference.passes import Passes
 from colocam.inference.refining import OneMask, Refiner, SeveralMasks, refine_windows
 from colocam.inference.stages import (
@@ -36,7 +36,7 @@ from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
 from colocam.temporal.path import NONE, margin
 from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
-from colocam.temporal.smoothing import FrameObservation, Shots, single, steady
+from colocam.temporal.smoothing import LOOK_AHEAD, FrameObservation, Shots, single, steady
 from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
 from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
@@ -97,66 +97,65 @@ class Localizer:
         self,
         network: AnyNetwork | Network,
         card: Card,
+        options: Options = DEFAULT,
         *,
         segmenter: Segmenter | None = None,
-        **options: Unpack[OptionKeywords],
     ) -> None:
         self.network = network if isinstance(network, AnyNetwork) else Passes(network, output_shape(card))
         self.card = card
         self.segmenter = segmenter
         self.source: Path | None = None
-        self.options = asked = make_options(**options)
-        if asked.tag is not None and asked.tag not in card.tags:
-            raise ArgumentError("tag", f"{asked.tag}: the model does not know it{suggest(asked.tag, card.tags)}")
-        if asked.presence is not None and card.presence is None:
+        self.options = options
+        if options.tag is not None and options.tag not in card.tags:
+            raise ArgumentError("tag", f"{options.tag}: the model does not know it{suggest(options.tag, card.tags)}")
+        if options.presence is not None and card.presence is None:
             raise ArgumentError("presence", "cannot be used: this model has no calibration of presence: train again")
-        if segmenter is not None and asked.smooth != "offline":
-            raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {asked.smooth}")
-        self.color_mean = asked.color_mean or card.color_mean
-        self.focus = card.focus_power(on=asked.focus)
-        self.chooser = find_chooser(asked.chooser or card.chooser)
-        self._boxes_of = instance_boxes if asked.instances else self.chooser.candidates
-        self.threshold = card.threshold if asked.threshold is None else asked.threshold
-        self._tag = None if asked.tag is None else card.tags.index(asked.tag)
-        by_shot = self.chooser.by_shot and asked.smooth != "none" and not asked.instances
-        self.motion = by_shot if asked.motion is None else asked.motion
+        if segmenter is not None and options.smooth != "offline":
+            raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {options.smooth}")
+        self.color_mean = options.color_mean or card.color_mean
+        self.focus = card.focus_power(on=options.focus)
+        self.chooser = find_chooser(options.chooser or card.chooser)
+        self._boxes_of = instance_boxes if options.instances else self.chooser.candidates
+        self.threshold = card.threshold if options.threshold is None else options.threshold
+        self._tag = None if options.tag is None else card.tags.index(options.tag)
+        by_shot = self.chooser.by_shot and options.smooth != "none" and not options.instances
+        self.motion = by_shot if options.motion is None else options.motion
 
-    def with_options(self, **changes: Unpack[OptionKeywords]) -> "Localizer":
-        """The same model, opened once, with some other options."""
-        return self._changed(self.segmenter, changes)
+    def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
+        """The same model, opened once, with some other :class:`colocam.inference.options.Options`."""
+        return self._changed(self.segmenter, replace(self.options, **changes))
 
     def without_segmenter(self) -> "Localizer":
         """The same model, opened once, whose boxes are not refined."""
-        return self if self.segmenter is None else self._changed(None, {})
+        return self if self.segmenter is None else self._changed(None, replace(self.options, refine=None))
 
-    def _changed(self, segmenter: Segmenter | None, changes: OptionKeywords) -> "Localizer":
-        options: OptionKeywords = {**asdict(self.options), **changes}  # type: ignore[typeddict-item]
-        other = Localizer(self.network, self.card, segmenter=segmenter, **options)
+    def _changed(self, segmenter: Segmenter | None, options: Options) -> "Localizer":
+        other = Localizer(self.network, self.card, options, segmenter=segmenter)
         other.source = self.source
         return other
 
     @classmethod
-    def load(
-        cls,
-        run: str | Path,
-        device: str | None = None,
-        *,
-        refine: str | Path | None = None,
-        **options: Unpack[OptionKeywords],
-    ) -> "Localizer":
+    def open(cls, run: str | Path, options: Options = DEFAULT) -> "Localizer":
         """Open the model of a run folder, or an ONNX file made from it; see :func:`open_network`.
 
         Args:
             run: the folder or file.
-            device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-            refine: a promptable segmenter, see :func:`colocam.segment.load_segmenter`.
-            options: fields of :class:`colocam.inference.options.Options`, e.g. ``smooth="online"``.
+            options: how to run it.
         """
-        network, card = open_network(Path(run), device)
-        segmenter = None if refine is None else load_segmenter(refine, device)
-        localizer = cls(network, card, segmenter=segmenter, **options)
+        network, card = open_network(Path(run), options.device)
+        segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
+        localizer = cls(network, card, options, segmenter=segmenter)
         localizer.source = Path(run)
         return localizer
+
+    @classmethod
+    @from_keywords
+    def load(cls, run: str | Path, options: Options) -> "Localizer":
+        """:meth:`open` with the fields of :class:`colocam.inference.options.Options` as keywords.
+
+        For example ``Localizer.load("runs/pets", "cuda", smooth="online")``.
+        """
+        return cls.open(run, options)
 
     @classmethod
     def from_pretrained(
@@ -168,8 +167,7 @@ class Localizer:
         token: str | None = None,
         cache_dir: str | Path | None = None,
         local_files_only: bool = False,
-        refine: str | Path | None = None,
-        **options: Unpack[OptionKeywords],
+        **options: Any,  # noqa: ANN401 - of the fields
     ) -> "Localizer":
         """Open a model of the Hugging Face hub, or a folder of :meth:`save_pretrained` (extra ``hub``).
 
@@ -180,13 +178,12 @@ class Localizer:
             token: access token; None: the stored one.
             cache_dir: where downloads are stored; None: the cache of the hub.
             local_files_only: use what was downloaded before.
-            refine: as in :meth:`load`.
             options: as in :meth:`load`.
         """
         from colocam.integrations.hub_model import fetch  # noqa: PLC0415 - an extra
 
         asked = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
-        return cls.load(fetch(name, **asked), device, refine=refine, **options)
+        return cls.load(fetch(name, **asked), device, **options)
 
     def save_pretrained(self, folder: str | Path) -> Path:
         """Write weights, model.json and a model card into a folder, as the Hugging Face hub holds them."""

@@ -20,14 +20,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colocam.inference.localizer import ROWS_ONLINE, Localizer, layout_for
-from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.stages import read_passes
 from colocam.inference.videos import Video, source_digest, video_key
 from colocam.inference.worker import Result, Worker, localize_into
 from colocam.labels.label_folder import count_part, durable, is_whole, part_path, video_metadata
 from colocam.labels.table import LocalizationTable, join_tables
 from colocam.temporal.cuts import AROUND, CutFinder
-from colocam.temporal.smoothing import Shots
+from colocam.temporal.smoothing import LOOK_AHEAD, Shots
 from colocam.types import Localization, VideoFrame
 from colocam.utils.files import write_json
 from colocam.utils.tables import DamagedTableError

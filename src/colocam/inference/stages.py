@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.quantize import to_8bit
-from colocam.config import ColorMean
 from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, PostProcessing, require_numbers
 from colocam.inference.passes import Passes, PassRows
@@ -27,7 +26,7 @@ from colocam.inference.remote import RemoteNetwork
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, color_histograms, window_starts
 from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, gray_frames
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float32Array, Levels, VideoFrame
+from colocam.types import ColorMean, Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores
 from colocam.video.frame_ring import black_image, resize_into
 

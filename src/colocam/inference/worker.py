@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from colocam.config.card import Card
 from colocam.errors import ColocamError, InterruptedRunError, first_line
 from colocam.inference.localizer import Localizer, layout_for
+from colocam.inference.options import Options
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
@@ -178,14 +179,14 @@ class Setup:
     Attributes:
         rows: frames of a pass.
         card: of the model.
-        options: fields of :class:`colocam.inference.options.Options`.
+        options: of the command.
         extensions: to load.
         digests: file that remembers digests of videos; None: none does.
     """
 
     rows: int
     card: Card
-    options: dict[str, Any]
+    options: Options
     extensions: Sequence[str]
     digests: Path | None
 

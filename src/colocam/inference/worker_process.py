@@ -66,7 +66,7 @@ def main(control: int, life: int, share: int) -> None:
     threading.Thread(target=listen, name="listen", daemon=True).start()
     try:
         load_extensions(setup.extensions)
-        worker = Worker(Localizer(network, setup.card, **setup.options), FileDigests(setup.digests), share, show)
+        worker = Worker(Localizer(network, setup.card, setup.options), FileDigests(setup.digests), share, show)
     except ColocamError as error:  # as the answer to the first task
         parent.send({"do": "failed", "error": "ColocamError", "text": str(error)})
         return

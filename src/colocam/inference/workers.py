@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
 from itertools import cycle
 from math import inf
 from pathlib import Path
@@ -60,7 +59,7 @@ class Workers:
     def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
         """Begin with a model on one or several devices, and with up to ``most`` workers."""
         first = localizers[0]
-        self._setup = packed(Setup(first.network.rows, first.card, asdict(first.options), extensions, digests))
+        self._setup = packed(Setup(first.network.rows, first.card, first.options, extensions, digests))
         self._early += [self.start_process() for _ in range(most - self.places)]
         self.places = len(self._early)
         networks = cycle(one.network for one in localizers if isinstance(one.network, Passes))

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model
+from colocam.inference.options import make_options
 from colocam.inference.results import WriteResults, Writing
 from colocam.inference.videos import Job, find_jobs
 from colocam.inference.worker import Worker
@@ -86,7 +87,7 @@ class Backend:
         if not videos.is_dir():
             raise ColocamError(f"{videos} is no folder: give the folder of the videos that Label Studio shows")
         self.videos, self.work, self.version = videos, work, f"colocam {model.name}"
-        asked = Model(model, device, options=options)
+        asked = Model(model, make_options(device, **options))
         (self._localizer, *_) = asked.load()
         self._writing, self._key = Writing(annotate=False), asked.key(ALL)
         self._worker = Worker(self._localizer, FileDigests(work / "tables" / MEMORY))

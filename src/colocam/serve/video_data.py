@@ -20,13 +20,13 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import LOOK_AHEAD
 from colocam.inference.worker import localize_into
 from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table, take_rows
 from colocam.temporal.cuts import CutFinder, color_histograms
 from colocam.temporal.presence import ABSENT
+from colocam.temporal.smoothing import OFFLINE
 from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
 from colocam.utils.files import atomic_path, publish, utf8
 from colocam.utils.locks import temporary_file
@@ -120,7 +120,7 @@ def index_video(
     frames: list[int] = []
     times: list[float] = []
     shown = 0
-    finder = CutFinder(LOOK_AHEAD["offline"].cuts)  # type: ignore[union-attr]
+    finder = CutFinder(OFFLINE.cuts)
     cuts: list[npt.NDArray[np.bool_]] = []
     with open_fenced(path) as reader, temporary_file(proxy) as draft:
         total, size = reader.estimate(), (reader.info.width, reader.info.height)

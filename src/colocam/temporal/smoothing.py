@@ -60,6 +60,8 @@ class LookAhead(NamedTuple):
 
 OFFLINE = LookAhead(cuts=2, path=16, smooth=REACH)
 ONLINE = LookAhead(0, 0, 0)
+LOOK_AHEAD: dict[str, LookAhead | None] = {"offline": OFFLINE, "online": ONLINE, "none": None}
+"""By the option ``smooth``."""
 
 
 @dataclass(slots=True)
