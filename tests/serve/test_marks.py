@@ -36,27 +36,40 @@ def actions(draw):
     return Action(kind=kind, start=start, stop=stop, track=number, **more.get(kind, {}))
 
 
-def by_frame(listed, frames):
-    """Of each object and frame, before anything follows: state, box, class, and whether the model's object is this."""
-    cells = {(number, frame): [PREDICTED, None, "", number == 1] for number in NUMBERS for frame in frames}
+def by_frame(listed, frames, cuts, absent):
+    """Of each object and frame, before anything follows: state, box, class, whether the model's object is this, and
+    whether it followed before tracks were split or joined.
+    """
+    cells = {(number, frame): [PREDICTED, None, "", number == 1, False] for number in NUMBERS for frame in frames}
     for action in listed:
+        for number in (action.track, action.into) if action.kind == "move" else ():
+            own = {frame: cells[number, frame] for frame in frames}
+            for frame, (state, box) in followed(own, cuts, absent).items():
+                stated = own[frame][0] == FOLLOWS and not own[frame][4]
+                own[frame][:2] = FOLLOWS if state == ASKED else state, box
+                own[frame][4] = own[frame][0] in {FOLLOWS, FOLLOWS_NONE} and not stated
         for at, frame in enumerate(frame for frame in frames if action.start <= frame < action.stop):
             cell = cells[action.track, frame]
             if action.kind == "move":
                 other = cells[action.into, frame]
-                takes = other[0] == PREDICTED != cell[0] or (other[0] in {NONE, FOLLOWS} and cell[0] in {ACCEPTED, BOX})
+                takes = other[0] == PREDICTED != cell[0] or (
+                    other[0] in {NONE, FOLLOWS, FOLLOWS_NONE} and cell[0] in {ACCEPTED, BOX}
+                )
+                takes = takes or (other[0] == FOLLOWS_NONE and cell[0] == FOLLOWS)
                 other[2] = (cell[2] if takes else "") or other[2] or cell[2]
                 if takes:
-                    other[:2] = cell[:2]
+                    other[:2], other[4] = cell[:2], cell[4]
                 other[3] = other[3] or cell[3]
-                cells[action.track, frame] = [PREDICTED, None, "", False]
+                cells[action.track, frame] = [PREDICTED, None, "", False, False]
             elif action.kind == "class":
                 cell[2] = action.tag
             elif action.kind in {"accepted", "follow"}:
                 if cell[0] not in KEY:
                     cell[:2] = [ACCEPTED, None] if action.kind == "accepted" else [FOLLOWS, action.boxes[at]]
+                    cell[4] = False
             else:
                 cell[:2] = [{"box": BOX, "none": NONE, "clear": PREDICTED}[action.kind], action.box]
+                cell[4] = False
                 if action.kind == "clear" and cell[3]:
                     cell[2] = ""
     return cells
@@ -65,13 +78,17 @@ def by_frame(listed, frames):
 def followed(own, cuts, absent):
     """State and box of each frame of one object, once frames between marked ones follow."""
     found = {}
-    for frame, (state, box, _, main) in own.items():
+    for frame, (state, box, _, main, loose) in own.items():
         found[frame] = ASKED if state == FOLLOWS and frame in absent else state, box
         before = [other for other in own if other < frame and own[other][0] in KEY]
         after = [other for other in own if other > frame and own[other][0] in KEY]
-        if state != PREDICTED or not before or not after or any(before[-1] < cut <= after[0] for cut in cuts):
+        if not (state == PREDICTED or loose) or not before or not after:
             continue
         a, b = before[-1], after[0]
+        if any(a < cut <= b for cut in cuts):
+            continue
+        if own[a][0] == own[b][0] != ACCEPTED:
+            found[frame] = PREDICTED, None
         if own[a][0] == own[b][0] == NONE:
             found[frame] = FOLLOWS_NONE, None
         elif own[a][0] == own[b][0] == BOX:
@@ -99,7 +116,8 @@ def test_objects_are_those_of_a_loop_over_frames(listed, cuts, missing, away):
     there = lambda one: [box for frame, box in enumerate(one.boxes, one.start) if frame in frames]  # noqa: E731
     listed = [one.model_copy(update={"boxes": there(one)}) if one.kind == "follow" else one for one in listed]
     objects = objects_of(listed, np.array(frames), np.isin(frames, list(cuts)), np.isin(frames, list(away)))
-    cells, states = by_frame(listed, frames), {frame: [] for frame in frames}
+    cells = by_frame(listed, frames, cuts & set(frames), away & set(frames))
+    states = {frame: [] for frame in frames}
     for number in NUMBERS:
         own = {frame: cells[number, frame] for frame in frames}
         if number not in objects:

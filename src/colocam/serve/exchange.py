@@ -22,7 +22,19 @@ from colocam.labels.table import TableRows, joined_rows, take_rows, write_table
 from colocam.labels.table_files import file_name
 from colocam.serve.guard import RefusalError
 from colocam.serve.library import Library
-from colocam.serve.marks import BOX, CHECKED, FIRST, FOLLOWS, FOLLOWS_NONE, INTERPOLATED, NONE, Action, Change, Marks
+from colocam.serve.marks import (
+    BOX,
+    CHECKED,
+    FIRST,
+    FOLLOWS,
+    FOLLOWS_NONE,
+    INTERPOLATED,
+    NONE,
+    SHOWS_BOX,
+    Action,
+    Change,
+    Marks,
+)
 from colocam.serve.video_data import Video, VideoIndex, VideoResults
 from colocam.types import Box, Float64Array
 from colocam.utils.files import utf8
@@ -64,7 +76,7 @@ def object_rows(results: VideoResults, marks: Marks) -> TableRows:
     """A row per frame for one object, without a box where it is not; the numbers of the model are those of its own."""
     rows, source = results.rows, results.index.source
     predicted = marks.predicted(rows.box)
-    drawn = np.isin(marks.state, (BOX, FOLLOWS)) | (marks.kept & _differs(marks.box, predicted))
+    drawn = np.isin(marks.state, SHOWS_BOX) | (marks.kept & _differs(marks.box, predicted))
     absent = np.isin(marks.state, (NONE, FOLLOWS_NONE)) | (marks.kept & np.isnan(marks.box[:, 0]))
     drawn &= ~absent
     size = np.array([source.width, source.height] * 2, float)

@@ -1,4 +1,5 @@
 // From the actions of people to what each object is in each frame; the same rules as marks.py.
+// Both run the cases of tests/serve/marks.json, and random changes: tests/serve/test_one_rule.py.
 
 import { moved } from "./overlay.js";
 
@@ -26,10 +27,11 @@ export function applyChange(history, change) {
 }
 
 // What is said of one object. main: the model's object of the frame is this one; base: the box of a further object of the
-// model that became this one; kept: what was accepted stays, whichever model is used.
+// model that became this one; kept: what was accepted stays, whichever model is used; loose: followed from marked frames
+// before a track was split or joined, and shows the same until it lies between two marked frames again.
 function unmarked(count, main) {
   const empty = (value) => new Array(count).fill(value);
-  return { state: new Uint8Array(count), box: empty(null), tag: empty(""), kept: new Uint8Array(count), acceptedTag: empty(""), main: new Uint8Array(count).fill(main ? 1 : 0), base: empty(null) };
+  return { state: new Uint8Array(count), box: empty(null), tag: empty(""), kept: new Uint8Array(count), acceptedTag: empty(""), main: new Uint8Array(count).fill(main ? 1 : 0), base: empty(null), loose: new Uint8Array(count) };
 }
 
 const counts = (marks, at) => marks.main[at] || marks.base[at] || marks.state[at] !== PREDICTED;
@@ -41,9 +43,13 @@ export function objectsOf(edits, frames, cuts, absent = [], others = []) {
   const objectOf = (number) => { if (!objects.has(number)) objects.set(number, unmarked(frames.length, false)); return objects.get(number); };
   for (const edit of edits) {
     for (const action of edit.actions) {
+      if (action.kind === "video") { objects.forEach(forgetClasses); continue; }
       const first = lowerBound(frames, action.start), last = lowerBound(frames, action.stop), own = objectOf(action.track || FIRST);
-      if (action.into) move(own, objectOf(action.into), first, last);
-      else apply(own, action, first, last);
+      if (action.into) {
+        const target = objectOf(action.into);
+        for (const marks of [own, target]) settle(marks, frames, cuts, absent);
+        move(own, target, first, last);
+      } else apply(own, action, first, last);
     }
   }
   const left = new Map([...objects].sort(([a], [b]) => a - b).filter(([, marks]) => frames.some((_, at) => counts(marks, at))));
@@ -56,8 +62,13 @@ export function objectsOf(edits, frames, cuts, absent = [], others = []) {
   return left;
 }
 
+// The class of the whole video was set: what was said of single frames of the model's object before counts no more.
+function forgetClasses({ tag, acceptedTag, main }) {
+  for (let at = 0; at < tag.length; at++) if (main[at]) tag[at] = acceptedTag[at] = "";
+}
+
 function apply(marks, action, first, last) {
-  const { state, box, tag, kept, acceptedTag, main, base } = marks, stated = action.boxes?.length === last - first && action.boxes;
+  const { state, box, tag, kept, acceptedTag, main, base, loose } = marks, stated = action.boxes?.length === last - first && action.boxes;
   for (let at = first; at < last; at++) {
     if (action.kind === "class" || action.kind === "add") {
       tag[at] = action.tag;
@@ -65,7 +76,7 @@ function apply(marks, action, first, last) {
       continue;
     }
     if (action.kind === "follow") {
-      if (stated && !isKey(state[at])) { state[at] = FOLLOWS; box[at] = stated[at - first]; }
+      if (stated && !isKey(state[at])) { state[at] = FOLLOWS; box[at] = stated[at - first]; loose[at] = 0; }
       continue;
     }
     if (action.kind === "accepted") {
@@ -73,28 +84,29 @@ function apply(marks, action, first, last) {
       state[at] = ACCEPTED;
       acceptedTag[at] = action.tag || "";
       box[at] = null;
+      loose[at] = 0;
       if (stated) { kept[at] = 1; box[at] = stated[at - first]; }
       continue;
     }
     state[at] = CODES[action.kind];
     box[at] = action.box || null;
-    kept[at] = 0;
+    kept[at] = loose[at] = 0;
     acceptedTag[at] = "";
     if (action.kind === "clear" && main[at]) tag[at] = "";
   }
 }
 
-// Frames of an object become those of another one; where both are marked, that one stays, unless it says "none" or a box
-// was only carried on to there.
+// Frames of an object become those of another one; where both are marked, that one stays, unless it says "none" or nobody
+// has checked it.
 function move(source, target, first, last) {
   for (let at = first; at < last; at++) {
     const mine = source.state[at], its = target.state[at];
-    const taken = (its === PREDICTED && mine !== PREDICTED) || ((its === NONE || its === FOLLOWS) && (mine === ACCEPTED || mine === BOX));
-    if (taken) for (const name of ["state", "box", "kept", "acceptedTag"]) target[name][at] = source[name][at];
+    const taken = (its === PREDICTED && mine !== PREDICTED) || ([NONE, FOLLOWS, FOLLOWS_NONE].includes(its) && (mine === ACCEPTED || mine === BOX)) || (its === FOLLOWS_NONE && mine === FOLLOWS);
+    if (taken) for (const name of ["state", "box", "kept", "acceptedTag", "loose"]) target[name][at] = source[name][at];
     target.tag[at] = (taken && source.tag[at]) || target.tag[at] || source.tag[at];
     target.main[at] ||= source.main[at];
     target.base[at] ||= source.base[at];
-    Object.entries({ state: PREDICTED, box: null, tag: "", kept: 0, acceptedTag: "", main: 0, base: null }).forEach(([name, empty]) => { source[name][at] = empty; });
+    Object.entries({ state: PREDICTED, box: null, tag: "", kept: 0, acceptedTag: "", main: 0, base: null, loose: 0 }).forEach(([name, empty]) => { source[name][at] = empty; });
   }
 }
 
@@ -114,7 +126,17 @@ function overlap(a, b) {
   return whole > 0 ? common / whole : 0;
 }
 
-function follow({ state, box, main, base }, frames, cuts, absent) {
+// Keep what follows from marked frames, before a move parts them or puts others between them.
+function settle(marks, frames, cuts, absent) {
+  const { state, loose } = marks, stated = state.map((code, at) => code === FOLLOWS && !loose[at]);
+  follow(marks, frames, cuts, absent);
+  for (let at = 0; at < state.length; at++) {
+    if (state[at] === ASKED) state[at] = FOLLOWS;
+    loose[at] = (state[at] === FOLLOWS || state[at] === FOLLOWS_NONE) && !stated[at] ? 1 : 0;
+  }
+}
+
+function follow({ state, box, main, base, loose }, frames, cuts, absent) {
   const shot = new Int32Array(frames.length);
   for (const cut of cuts) shot[cut] = 1;
   for (let at = 1; at < shot.length; at++) shot[at] += shot[at - 1];
@@ -126,7 +148,9 @@ function follow({ state, box, main, base }, frames, cuts, absent) {
     if (a >= 0 && b - a > 1 && shot[a] === shot[b] && state[a] === state[b] && state[a] !== ACCEPTED) {
       const asked = state[a] === BOX && away.subarray(a + 1, b).includes(1); // it may have left and come back
       for (let at = a + 1; at < b; at++) {
-        if (state[at] !== PREDICTED) continue; // a box was carried on to there
+        if (state[at] !== PREDICTED && !loose[at]) continue; // a box was carried on to there
+        state[at] = PREDICTED;
+        box[at] = null;
         if (asked && !away[at] && (main[at] || base[at])) continue; // the prediction stays
         if (state[a] === NONE) { state[at] = FOLLOWS_NONE; continue; }
         const share = (frames[at] - frames[a]) / (frames[b] - frames[a]);
