@@ -137,9 +137,9 @@ class Served:
         with zipfile.ZipFile(io.BytesIO(data)) as zipped:
             return {name: zipped.read(name) for name in zipped.namelist()}
 
-    def rows(self, to="csv", name="video.csv"):
+    def rows(self, to="csv", name="video.csv", **more):
         """Rows of an exported table."""
-        return list(csv.DictReader(io.StringIO(self.exported(to)[name].decode())))
+        return list(csv.DictReader(io.StringIO(self.exported(to, **more)[name].decode())))
 
     def take(self, form, content, name="labels.zip"):
         """Send labels of the video; an export as :meth:`exported` gives it is packed."""

@@ -19,7 +19,7 @@ from served_results import results_of
 CASES = json.loads((Path(__file__).parent / "marks.json").read_text(encoding="utf-8"))
 REPLAY = """
 async (cases) => {
-  const address = [...document.querySelectorAll("link[rel=modulepreload]")].find((one) => one.href.endsWith("/marks.js"));
+  const address = document.querySelector("link[rel=modulepreload][href$='/marks.js']");
   const rule = await import(address.href);
   return cases.map(({ changes, count, cuts, absent, model }) => {
     const history = { done: [], undone: [] }, results = { box: model, tag: model.map(() => "cat") };

@@ -50,7 +50,9 @@ def test_a_video_from_start_to_export(served):
     assert {row["origin"] for row in said} == {"page"}
 
 
-def test_nothing_is_interpolated_over_frames_where_the_model_sees_no_object(make_video, tmp_path):
+def test_boxes_over_frames_where_the_model_sees_no_object_are_exported_as_shown_but_said_by_nobody(
+    make_video, tmp_path
+):
     video = gray_video(make_video, tmp_path / "video.mp4", range(60, 92))
     with serving(tmp_path / "page", [video], model=LeavesAndReturns) as server:
         server.edit(kind="box", start=28, stop=29, box=[30, 8, 50, 28])
@@ -60,7 +62,16 @@ def test_nothing_is_interpolated_over_frames_where_the_model_sees_no_object(make
             rows = server.rows("corrections", "corrections.csv")
             return [(int(row["frame"]), row["kind"], row["key"]) for row in rows]
 
-        assert [int(row["frame"]) for row in server.rows() if not row["x1"]] == list(range(9, 26))
+        rows = server.rows()
+        assert [float(row["x1"]) for row in rows[9:26]] == pytest.approx(
+            [10 + 20 * (at - 7) / 21 for at in range(9, 26)]
+        )
+        answer = server.client.post("/api/exports", json={"to": "yolo"}).json()
+        assert answer["frames"] == {"checked": 2, "interpolated": 0, "asked": 17, "unchecked": 13}
+        answer = server.client.post("/api/exports", json={"to": "csv", "leave_out": ["asked"]}).json()
+        assert answer["frames"]["asked"] == 0
+        assert [int(row["frame"]) for row in server.rows(leave_out=["asked"])] == [*range(9), *range(26, 32)]
+        assert [int(row["frame"]) for row in server.rows(leave_out=["asked", "unchecked"])] == [7, 28]
         assert said() == [(7, "box", "1"), (28, "box", "1")]
         (card,) = server.client.get("/api/videos").json()["videos"]
         assert (card["checked"], card["interpolated"]) == (2 / 32, 0)
@@ -282,7 +293,7 @@ NONSENSE = [
     ({"kind": "none", **ONE, "extra": 1}, "extra"),
     ({"kind": "none", **ONE, "into": 2}, "moves into"),
     ({"kind": "none", **ONE, "track": 0}, "greater than or equal to 1"),
-    ({"kind": "class", **ONE}, "a tag is needed"),
+    ({"kind": "class", **ONE}, "need a tag"),
     ({"kind": "erase", **ONE}, "'box', 'none'"),
     ({"kind": "move", **ONE}, "moves into"),
     ({"kind": "move", **ONE, "track": 2, "into": 2}, "another one"),

@@ -5,7 +5,7 @@ import secrets
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,22 @@ from starlette.responses import FileResponse
 
 from colocam.boxes.iou import iou
 from colocam.labels import Correction, Options, export, readable, writable, write_corrections
-from colocam.serve.exchange import CORRECTIONS, corrected_rows, corrections_of, filled, imported_edit, write_corrected
+from colocam.labels.table import take_rows
+from colocam.serve.exchange import (
+    CORRECTIONS,
+    classes_differ,
+    corrected_rows,
+    corrections_of,
+    filled,
+    known_states,
+    write_corrected,
+)
 from colocam.serve.guard import RefusalError
+from colocam.serve.label_import import imported_edit
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Library
-from colocam.serve.marks import Change
+from colocam.serve.marks import ASKED, INTERPOLATED, PREDICTED, Change
+from colocam.serve.tally import summed
 from colocam.serve.video_data import Video, VideoResults
 from colocam.serve.video_routes import ModelKey, OneVideo, Served, corners, model_of, receive
 from colocam.types import Float64Array
@@ -33,6 +44,10 @@ ARCHIVES = 8
 """Exports that stay on the disk for their download."""
 NEED_IMAGES = frozenset({"label-studio-masks"})
 """Formats that name image files instead of videos."""
+ONE_CLASS = frozenset({"cvat", "label-studio", "mot"})
+"""Formats that hold one class per track."""
+LEFT_OUT = {"unchecked": (PREDICTED,), "asked": (ASKED,), "interpolated": INTERPOLATED}
+"""States of frames that an export can leave out."""
 SHOWN = 24
 """Boxes that moved most, of all videos."""
 SHOWN_OF_VIDEO = 6
@@ -72,9 +87,13 @@ def history(video: OneVideo, library: Served) -> dict[str, Any]:
 
 @routes.post("/videos/{video}/history")
 def change(video: OneVideo, library: Served, new: NewChange) -> dict[str, Any]:
-    """Store a change; it is on the disk when the answer comes."""
-    event = library.store.append(video.id, new.client, new.version, new.change)
-    return {"version": event.version, "saved": event.made}
+    """Store a change; it is on the disk when the answer comes.
+
+    ``results_key`` is another one where the change, or its undo, gave the video another class: it is localized again.
+    """
+    event = library.change(video, new.client, new.version, new.change)
+    key = library.results_key(video, library.active)
+    return {"version": event.version, "saved": event.made, "results_key": key}
 
 
 @routes.get("/formats")
@@ -90,25 +109,37 @@ def formats() -> dict[str, Any]:
 
 
 class NewExport(BaseModel):
-    """Which videos to export, in which format, and whether with their frames; no videos: all that are ready."""
+    """What to export.
+
+    Attributes:
+        to: format.
+        images: with the frames as images.
+        videos: none: all that are ready.
+        leave_out: frames that are not exported, by what is known of them, see :class:`FrameCounts`.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     to: Annotated[str, Field(max_length=40)]
     images: bool = False
     videos: Annotated[list[Annotated[str, Field(pattern="^[0-9a-f]{24}$")]], Field(max_length=100_000)] = []
+    leave_out: Annotated[list[Literal["unchecked", "asked", "interpolated"]], Field(max_length=3)] = []
 
 
 @routes.post("/exports", status_code=201)
 def make_export(new: NewExport, library: Served) -> dict[str, Any]:
-    """Write a ZIP archive and give the id for its download."""
+    """Write a ZIP archive of what the screen shows, and give the id for its download.
+
+    ``frames``: how many of its frames are checked, interpolated, asked about and unchecked; ``notes``: what the format
+    cannot hold.
+    """
     videos = [library.video(video) for video in new.videos] or library.videos()
     ready = [video for video in videos if video.results is not None]
     if not ready:
         raise RefusalError(404, "no video is ready yet: wait until the model is done with one")
     key, exports = secrets.token_hex(16), library.workspace.exports
     with temporary_folder(exports) as folder:
-        made = _export(library, ready, new, folder)
+        made, notes = _export(library, ready, new, folder)
         with (
             atomic_path(exports / f"{key}.zip") as target,
             zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped,
@@ -118,11 +149,20 @@ def make_export(new: NewExport, library: Served) -> dict[str, Any]:
                     zipped.write(path, path.relative_to(made))
     for old in sorted(exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
         old.unlink(missing_ok=True)
-    return {"id": key, "name": f"{new.to}.zip", "videos": len(ready), "left_out": len(videos) - len(ready)}
+    counted = summed(counts.frames for video in ready if (counts := library.tallies.of(video)) is not None)
+    kept = {name: 0 if name in new.leave_out else count for name, count in counted._asdict().items()}
+    return {
+        "id": key,
+        "name": f"{new.to}.zip",
+        "videos": len(ready),
+        "left_out": len(videos) - len(ready),
+        "frames": kept,
+        "notes": notes,
+    }
 
 
-def _export(library: Library, videos: list[Video], new: NewExport, folder: Path) -> Path:
-    """Write labels below ``folder``; the folder that holds them."""
+def _export(library: Library, videos: list[Video], new: NewExport, folder: Path) -> tuple[Path, list[str]]:
+    """Write labels below ``folder``; the folder that holds them, and what the format cannot hold."""
     made = folder / "labels"
     if new.to == CORRECTIONS:
         found = all_corrections(library, videos)
@@ -131,14 +171,28 @@ def _export(library: Library, videos: list[Video], new: NewExport, folder: Path)
         made.mkdir()
         files = {video.id: video.file for video in videos}
         write_corrections(made / "corrections.csv", [replace(one, path=files[one.content]) for one in found])
-        return made
+        return made, []
     tables: list[Path] = []
+    mixed = 0
+    left_out = [state for name in new.leave_out for state in LEFT_OUT[name]]
     for video in videos:
         assert video.results is not None
-        rows = corrected_rows(video.results, library.objects(video, video.results))
+        objects = library.objects(video, video.results)
+        rows = corrected_rows(video.results, objects)
+        stay = video.results.rows.frame[~np.isin(known_states(video.results, objects), left_out)]
+        rows = take_rows(rows, np.flatnonzero(np.isin(rows.frame, stay)))
+        if not len(rows.frame):
+            continue
+        mixed += classes_differ(rows)
         rows = filled(rows, video.results.index) if new.to == "masks" else rows
         tables.append(write_corrected(folder / "tables", video, video.results.index, rows))
-    return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES))
+    if not tables:
+        raise RefusalError(422, "no frame is left to export: check frames first, or leave fewer out")
+    notes = []
+    if mixed and new.to in ONE_CLASS:
+        tracks = "1 track has" if mixed == 1 else f"{mixed} tracks have"
+        notes = [f"{tracks} frames of several classes; {new.to} holds one class per track: the most frequent one"]
+    return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES)), notes
 
 
 @routes.get("/exports/{key}/{name}", response_class=Response)
@@ -170,7 +224,7 @@ async def take_labels(
         await receive(request, file, MOST_IMPORTED)
         async with request.app.state.reading:
             change, left_out = await run_in_threadpool(imported_edit, library, video, file, format)
-    event = await run_in_threadpool(library.store.append, video.id, client, version, change)
+    event = await run_in_threadpool(library.change, video, client, version, change)
     return {"saved": event.made, "changed": len({one.start for one in change.actions}), "left_out": left_out}
 
 
@@ -191,8 +245,9 @@ def lesson(library: Served) -> dict[str, Any]:
     status = library.lessons.status()
     path, lines = status.pop("path"), [library.without_paths(line) for line in status["lines"]]
     model = next((one.key for one in library.models.all() if one.path == path), "")
-    checked = sum(one.key for one in all_corrections(library, library.videos()))
-    return {**status, "lines": lines, "model": model, "corrections": checked}
+    counted = [counts for video in library.videos() if (counts := library.tallies.of(video)) is not None]
+    corrected = [counts.corrections for counts in counted if counts.corrections]
+    return {**status, "lines": lines, "model": model, "corrections": sum(corrected), "corrected_videos": len(corrected)}
 
 
 @routes.post("/lessons", status_code=202)

@@ -1,6 +1,7 @@
 """The videos of a server: which there are, how far each is prepared, and the threads that prepare them."""
 
 import queue
+import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,9 +15,10 @@ from colocam.inference.localizer import Localizer
 from colocam.labels.table_files import file_name, unused
 from colocam.serve.guard import RefusalError, named_paths
 from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
-from colocam.serve.marks import Marks, objects_of
+from colocam.serve.marks import MOST_FRAMES, Action, Change, Marks, objects_of
 from colocam.serve.stills import CamMaps, Stills
-from colocam.serve.store import EventStore, Settings, Wanted, Workspace, with_wanted
+from colocam.serve.store import Event, EventStore, Settings, Wanted, Workspace, with_wanted
+from colocam.serve.tally import Tallies
 from colocam.serve.video_data import Video, VideoIndex, VideoResults, stored_index, stored_results
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import plain
@@ -94,6 +96,7 @@ class Library:
         self._stopping = threading.Event()
         self._ordered: set[tuple[str, str]] = set()
         self._running: Running | None = None
+        self.tallies = Tallies(store)
         work = {"read videos": self._read_videos, "localize videos": self._localize_videos}
         self._threads = [threading.Thread(target=do, name=name, daemon=True) for name, do in work.items()]
 
@@ -190,6 +193,7 @@ class Library:
         with self._lock:
             self.store.remove_video(video.id)
             self._videos.pop(video.id, None)
+        self.tallies.forget(video.id)
 
     def use(self, model: ServedModel) -> None:
         """Switch to another model; videos that it has not seen are localized, those on a page first."""
@@ -199,8 +203,18 @@ class Library:
             self.workspace.save()
             self._show_results(self._videos.values())
 
+    def change(self, video: Video, client: str, version: int | None, change: Change) -> Event:
+        """Store a change, see :meth:`EventStore.append`; a video whose class it changes is localized again."""
+        before = self.wanted(video)
+        event = self.store.append(video.id, client, version, change)
+        if self.wanted(video) != before:
+            self._show_results([video])
+        return event
+
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Say which class videos show, by their ids; "": the classifier finds it. They are localized again.
+
+        It is an edit of each video, which can be undone; what was said of the class of its frames counts no more.
 
         Raises:
             RefusalError: there is no such video, or the model in use does not know a class.
@@ -210,11 +224,14 @@ class Library:
         if unknown := {tag for tag in tags.values() if tag} - set(localizer.tags):
             known = ", ".join(localizer.tags)
             raise RefusalError(422, f"the model in use does not know the class {min(unknown)}: choose one of {known}")
-        with self._lock:
-            now = {**self.workspace.tags, **tags}
-            self.workspace.tags = {video: tag for video, tag in now.items() if tag}
-            self.workspace.save()
-            self._show_results(videos)
+        for video in videos:
+            _, history = self.store.history(video.id)
+            if (self.wanted(video).tag or "") == tags[video.id] and not any(
+                action.kind == "class" for action in history.actions
+            ):
+                continue
+            stated = Action(kind="video", start=0, stop=MOST_FRAMES, tag=tags[video.id] or None)
+            self.change(video, secrets.token_hex(16), None, Change(kind="edit", actions=[stated]))
 
     def add_class(self, name: str) -> str:
         """Add a class; the name as it is kept, which may be that of one that is there already."""
@@ -259,7 +276,10 @@ class Library:
     def wanted(self, video: Video) -> Wanted:
         """The settings in use for a video."""
         with self._lock:
-            return self.workspace.settings.of(self.workspace.tags.get(video.id, ""), self.segmenter)
+            tag = self.store.class_of(video.id)
+            if tag is None:  # up to version 0.2.0 it was a setting
+                tag = self.workspace.tags.get(video.id, "")
+            return self.workspace.settings.of(tag, self.segmenter)
 
     def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""
@@ -365,6 +385,7 @@ class Library:
             self._ordered -= {(video.id, one) for one in old}
             if self._in_use(running):
                 video.results, video.state, video.done = results, "ready", 1.0
+        self.tallies.of(video)  # the library need not wait for it
 
     def _in_use(self, running: Running) -> bool:
         return running.model == self.active and running.key == self.results_key(running.video, running.model)

@@ -116,10 +116,24 @@ class Change(BaseModel):
 
 
 class History(NamedTuple):
-    """Edits that count, in order, and edits that were undone, the last one first to be redone."""
+    """Edits that count, in order, and edits that were undone, the last one first to be redone.
+
+    It never changes: several threads may go through one.
+    """
 
     done: list[Change]
     undone: list[Change]
+
+    def after(self, change: Change) -> "History":
+        """The history with one more change."""
+        done, undone = self
+        if change.kind == "edit":
+            return History([*done, change], [])
+        if change.kind == "undo" and done:
+            return History(done[:-1], [*undone, done[-1]])
+        if change.kind == "redo" and undone:
+            return History([*done, undone[-1]], undone[:-1])
+        return self
 
     @property
     def actions(self) -> list[Action]:
@@ -129,7 +143,9 @@ class History(NamedTuple):
     @property
     def video_class(self) -> str | None:
         """Class of the whole video, "": the model finds it; None: nobody said anything about it."""
-        stated = (one.tag or "" for edit in reversed(self.done) for one in reversed(edit.actions) if one.kind == "video")
+        stated = (
+            one.tag or "" for edit in reversed(self.done) for one in reversed(edit.actions) if one.kind == "video"
+        )
         return next(stated, None)
 
 

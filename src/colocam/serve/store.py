@@ -9,6 +9,7 @@ import os
 import secrets
 import sqlite3
 import threading
+from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -31,6 +32,8 @@ MARKER = "colocam-serve.json"
 FOLDERS = ("videos", "uploads", "exports")
 OLD_SETTINGS = 2
 """Earlier settings of a video whose results stay on the disk, for a person who goes back to them."""
+REMEMBERED = 100_000
+"""Actions of the histories that stay in memory, those of the video that was asked for last in any case."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS videos (id TEXT PRIMARY KEY, name TEXT NOT NULL, path TEXT NOT NULL, tag TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (
@@ -232,6 +235,9 @@ class EventStore:
         self._lock = threading.RLock()
         self._name = path.name
         self._unreadable: set[tuple[str, int]] = set()
+        # What is known of a video, with the version that it is of; of a history also the number of actions.
+        self._histories: OrderedDict[str, tuple[int, History, int]] = OrderedDict()
+        self._classes: dict[str, tuple[int, str | None]] = {}
         try:
             self._database = sqlite3.connect(path, check_same_thread=False, isolation_level="IMMEDIATE")
             if self._tables() == _OLD_COLUMNS:
@@ -292,36 +298,78 @@ class EventStore:
         with self._locked():
             return [self._event(video, row) for row in self._database.execute(query, (video, after)).fetchall()]
 
+    def version(self, video: str) -> int:
+        """The number of changes of a video."""
+        with self._locked():
+            query = "SELECT COALESCE(MAX(version), 0) FROM events WHERE video = ?"
+            (last,) = self._database.execute(query, (video,)).fetchone()
+        return int(last)
+
     def history(self, video: str) -> tuple[int, History]:
         """The version of a video, and its edits."""
-        events = self.events(video)
-        return events[-1].version if events else 0, history_of(event.change for event in events)
+        with self._locked():
+            version = self.version(video)
+            if self._histories.get(video, (None,))[0] != version:
+                events = self.events(video)
+                history = history_of(event.change for event in events)
+                self._histories[video] = version, history, sum(len(event.change.actions) for event in events)
+            self._histories.move_to_end(video)
+            while len(self._histories) > 1 and sum(count for *_, count in self._histories.values()) > REMEMBERED:
+                self._histories.popitem(last=False)
+            return self._histories[video][:2]
 
-    def append(self, video: str, client: str, version: int, change: Change) -> Event:
+    def class_of(self, video: str) -> str | None:
+        """The class that people gave a whole video, "": the model finds it; None: nobody said anything about it."""
+        with self._locked():
+            version = self.version(video)
+            if video not in self._classes or self._classes[video][0] != version:
+                # Few videos have one, and a history takes long to read.
+                query = 'SELECT 1 FROM events WHERE video = ? AND change LIKE \'%"kind":"video"%\' LIMIT 1'
+                stated = self._database.execute(query, (video,)).fetchone() is not None
+                self._classes[video] = version, self.history(video)[1].video_class if stated else None
+            return self._classes[video][1]
+
+    def append(self, video: str, client: str, version: int | None, change: Change) -> Event:
         """Store a change, on the disk when this returns.
 
         Args:
             video: id.
             client: unique name of the change; where it is stored already, the stored event is returned.
-            version: of the video that the change was made for.
+            version: of the video that the change was made for; None: whichever it has.
             change: what was done.
 
         Raises:
             RefusalError: with status 409 and ``conflict``, what was stored since then, where the video has a newer
                 version; 404 where it has only older ones; 409 where there is no edit to undo or to redo.
         """
-        with self._locked():
-            return self._append(video, client, version, change)
+        with self._lock:
+            before = self.version(video) if version is None else version
+            with self._locked():
+                event, new = self._append(video, client, before, change)
+            if new:  # it is on the disk
+                self._note(video, event)
+        return event
 
-    def _append(self, video: str, client: str, version: int, change: Change) -> Event:
+    def _note(self, video: str, event: Event) -> None:
+        """Keep up what is known of a video."""
+        version, change = event.version, event.change
+        known = self._histories.get(video)
+        if known is not None and known[0] == version - 1:
+            self._histories[video] = version, known[1].after(change), known[2] + len(change.actions)
+        stated = self._classes.get(video)
+        about_frames = change.kind == "edit" and all(action.kind != "video" for action in change.actions)
+        if stated is not None and stated[0] == version - 1 and about_frames:
+            self._classes[video] = version, stated[1]
+
+    def _append(self, video: str, client: str, version: int, change: Change) -> tuple[Event, bool]:
+        """The event, and whether it was not stored before."""
         query = "SELECT version, client, made, change, video FROM events WHERE client = ?"
         row = self._database.execute(query, (client,)).fetchone()
         if row is not None:
             if row[4] != video:
                 raise ColocamError(f"the change {client} is stored for another video already: send it with a new name")
-            return self._event(video, row[:4])
-        query = "SELECT COALESCE(MAX(version), 0) FROM events WHERE video = ?"
-        (last,) = self._database.execute(query, (video,)).fetchone()
+            return self._event(video, row[:4]), False
+        last = self.version(video)
         if version > last:
             sentence = f"the change is for version {version} of the video, which has {last}: reload the page"
             raise RefusalError(404, sentence)
@@ -335,7 +383,7 @@ class EventStore:
         made = datetime.now(UTC).isoformat(timespec="milliseconds")
         text = change.model_dump_json(exclude_none=True)
         self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (video, version + 1, client, made, text))
-        return Event(version + 1, client, made, change)
+        return Event(version + 1, client, made, change), True
 
     def _event(self, video: str, row: tuple[int, str, str, str]) -> Event:
         """An event; a change that cannot be read is an edit of nothing, so that undo still counts right."""

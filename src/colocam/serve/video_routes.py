@@ -13,11 +13,9 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, JSONResponse
 
-from colocam.serve.exchange import corrected_rows, others_left, rows_at
 from colocam.serve.guard import RefusalError
 from colocam.serve.lessons import ServedModel
 from colocam.serve.library import Library
-from colocam.serve.marks import CHECKED, INTERPOLATED, PREDICTED, frame_states
 from colocam.serve.store import Settings
 from colocam.serve.video_data import DOUBTFUL, MAP_SIDE, Video, VideoIndex, VideoResults, outlines
 from colocam.types import Float64Array
@@ -87,19 +85,15 @@ def video_summary(library: Library, video: Video) -> dict[str, Any]:
         seconds = float(video.index.pts[-1] - video.index.pts[0]) + 1 / float(source.fps)
         summary |= {"frames": len(video.index.frames), "seconds": round(seconds, 3)}
         summary |= {"width": source.width, "height": source.height}
-    if (results := video.results) is not None:
-        tags, objects = results.rows.tag, library.objects(video, results)
-        state = frame_states(objects.values())
-        state[results.other_positions[others_left(results, objects)]] = PREDICTED
-        checked = np.isin(state, CHECKED)
-        shown = int(results.index.thumbnail[0])
-        box = corrected_rows(*rows_at(results, objects, slice(shown, shown + 1))).box[0]
+    if video.results is not None and (counted := library.tallies.of(video)) is not None:
+        total = sum(counted.frames)
         summary |= {
-            "found": max(set(tags), key=tags.count),
-            "box": corners(box.tolist()),
-            "doubtful": round(float(((results.doubt >= DOUBTFUL) & ~checked).mean()), 4),
-            "checked": round(float(checked.mean()), 4),
-            "interpolated": round(float(np.isin(state, INTERPOLATED).mean()), 4),
+            "found": counted.found,
+            "box": corners(counted.box),
+            "doubtful": round(counted.doubtful, 4),
+            "checked": round(counted.frames.checked / total, 4),
+            "interpolated": round(counted.frames.interpolated / total, 4),
+            "counts": counted.frames._asdict(),
         }
     return summary
 

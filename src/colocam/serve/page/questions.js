@@ -65,6 +65,7 @@ export function wordsOf(change) {
   if (change.kind !== "edit") return { undo: "a step was undone", redo: "a step was redone" }[change.kind];
   const words = change.actions.map((one) => {
     const what = { box: "box", none: "no object", accepted: "accepted", class: `class ${one.tag}`, clear: "back to the prediction", follow: "box carried on", add: "taken from the model", move: `becomes object ${one.into}` }[one.kind];
+    if (one.kind === "video") return one.tag ? `the video's class is ${one.tag}` : "the model finds the video's class";
     return `${one.track || one.into ? `object ${one.track || 1}: ` : ""}${what} in ${frames(one.start, one.stop - 1)}${one.box ? ` (${one.box.map(Math.round).join(", ")})` : ""}`;
   });
   return `${words.slice(0, 5).join("; ")}${words.length > 5 ? `; and ${words.length - 5} more` : ""}`;

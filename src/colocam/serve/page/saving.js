@@ -14,8 +14,8 @@ const tabOf = () => {
 export class Saving {
   // told(status) is called with { text, kind }; changed() when the history is another; saved() after each edit
   // that is saved; conflict(theirs, mine) asks.
-  constructor(video, { told, changed, saved, conflict }) {
-    Object.assign(this, { video, told, changed, saved, conflict });
+  constructor(video, { told, changed, saved, stored, conflict }) {
+    Object.assign(this, { video, told, changed, saved, stored, conflict });
     this.key = `${PREFIX}${video}-${tabOf()}`;
     this.waiting = this.adopt();
     this.history = { done: [], undone: [] };
@@ -92,6 +92,7 @@ export class Saving {
       this.waiting.shift();
       this.store();
       if (first.change.kind === "edit") this.saved();
+      this.stored?.(answer); // its class may be another one now, so that the model looks again
       const at = new Date(answer.saved).toLocaleTimeString([], { hour12: false });
       if (!this.waiting.length) this.told({ text: `saved ${at}`, kind: "good" });
       return true;

@@ -38,7 +38,7 @@ export class VideoView extends VideoEdits {
     this.outline = false;
     this.objects = new Objects(this); // this.marks are those of the selected one
     this.parts = layoutOf(view, video, this);
-    this.saving = new Saving(video.id, { told, changed: () => this.changed(), saved: () => corrected(this), conflict: (theirs, mine) => this.ask(theirs, mine) });
+    this.saving = new Saving(video.id, { told, changed: () => this.changed(), saved: () => corrected(this), stored: (answer) => { if (answer.results_key !== this.video.results_key) this.renew().catch(() => {}); }, conflict: (theirs, mine) => this.ask(theirs, mine) });
     this.objects.use(objectsOf([], video.frame, video.cuts));
     this.states = frameStates(this.objects.all, video.frame.length);
     this.comparison = new Comparison(this);
@@ -257,7 +257,7 @@ export class VideoView extends VideoEdits {
       library: () => { location.hash = ""; },
       help: () => showKeys(),
       import: () => importDialog(this.video, this.saving),
-      videoClass: () => askTags([this.video], this.video.tags || [], () => this.renew().catch((error) => tell(error.message))),
+      videoClass: () => askTags([this.video], this.video.tags || [], () => Promise.all([this.saving.refresh(), this.renew()]).catch((error) => tell(error.message))),
       first: () => this.go(0),
       last: () => this.go(length - 1),
     };

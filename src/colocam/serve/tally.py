@@ -1,0 +1,92 @@
+"""What people said about a video in numbers: for the library, for exports, and for the count of corrections."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from colocam.serve.exchange import corrected_rows, key_frames, known_states, rows_at
+from colocam.serve.marks import ASKED, CHECKED, INTERPOLATED, PREDICTED, Marks, objects_of
+from colocam.serve.store import EventStore
+from colocam.serve.video_data import DOUBTFUL, Video, VideoResults
+
+
+class FrameCounts(NamedTuple):
+    """Frames by what is known of them; each frame counts once, as its least sure object.
+
+    Attributes:
+        checked: a person has seen and corrected or accepted them.
+        interpolated: they lie between such frames and follow them.
+        asked: they do so, too, but the model believes that the object is away: the page asks.
+        unchecked: they show what the model found.
+    """
+
+    checked: int = 0
+    interpolated: int = 0
+    asked: int = 0
+    unchecked: int = 0
+
+
+class Tally(NamedTuple):
+    """Numbers of one video.
+
+    Attributes:
+        found: class that most frames show.
+        box: x1, y1, x2, y2 in the frame of the thumbnail, NaN where there is none.
+        doubtful: share of the frames that are doubtful and that nobody has checked.
+        frames: by what is known of them.
+        corrections: key corrections, those that a lesson learns from.
+    """
+
+    found: str
+    box: list[float]
+    doubtful: float
+    frames: FrameCounts
+    corrections: int
+
+
+def tally(results: VideoResults, objects: Mapping[int, Marks]) -> Tally:
+    """Count what was said of the objects of a video, beside what a model found in it."""
+    state = known_states(results, objects)
+    checked, asked = np.isin(state, CHECKED), state == ASKED
+    interpolated, shown = np.isin(state, INTERPOLATED), int(results.index.thumbnail[0])
+    tags = corrected_rows(results, objects).tag
+    counts = FrameCounts(int(checked.sum()), int(interpolated.sum()), int(asked.sum()), int((state == PREDICTED).sum()))
+    return Tally(
+        found=Counter(tags).most_common(1)[0][0],
+        box=corrected_rows(*rows_at(results, objects, slice(shown, shown + 1))).box[0].tolist(),
+        doubtful=float(((results.doubt >= DOUBTFUL) & ~checked).mean()),
+        frames=counts,
+        corrections=sum(int(key_frames(marks).sum()) for marks in objects.values()),
+    )
+
+
+class Tallies:
+    """The tallies of all videos: a history is replayed once after each change; may be called from any thread."""
+
+    def __init__(self, store: EventStore) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, VideoResults, Tally]] = {}
+
+    def of(self, video: Video) -> Tally | None:
+        """What people said about a video in numbers; None: no model has seen it."""
+        # A model that was just chosen may not have seen a video yet.
+        results = video.results or next(iter(video.found.values()), None)
+        if results is None:
+            return None
+        version, known = self._store.version(video.id), self._known.get(video.id)
+        if known is None or known[:2] != (version, results):
+            version, history = self._store.history(video.id)
+            objects = objects_of(history.actions, results.index.frames, results.index.cuts, results.absent)
+            known = self._known[video.id] = version, results, tally(results, objects)
+        return known[2]
+
+    def forget(self, video: str) -> None:
+        """Forget a video that was removed."""
+        self._known.pop(video, None)
+
+
+def summed(counts: Iterable[FrameCounts]) -> FrameCounts:
+    """The counts of several videos together."""
+    return FrameCounts(*map(sum, zip(FrameCounts(), *counts, strict=True)))
