@@ -13,8 +13,8 @@ from pydantic import TypeAdapter
 from colocam.serve.exchange import object_rows
 from colocam.serve.marks import Change, frame_states, history_of, objects_of
 from colocam.serve.video_data import VideoResults
-from random_changes import random_changes
-from served_results import results_of
+from tests.helpers.random_changes import random_changes
+from tests.helpers.served_results import results_of
 
 CASES = json.loads((Path(__file__).parent / "marks.json").read_text(encoding="utf-8"))
 REPLAY = """
