@@ -1,5 +1,6 @@
 """Errors that a user can correct: one line that names the file or argument, the value and the remedy."""
 
+import errno
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -24,6 +25,32 @@ class ArgumentError(ColocamError):
 
 class InterruptedRunError(ColocamError):
     """The user stopped a run; it is saved up to the last step, and the same command continues it."""
+
+
+MEMORY = "memory ran out: close other programs"
+_MACHINE = {
+    errno.ENOMEM: MEMORY,
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "your disk quota is used up: free some space",
+    errno.EROFS: "the disk is read-only: make it writable",
+    errno.EIO: "the disk cannot be read or written: check it",
+    errno.EMFILE: "too many files are open: close other programs",
+    errno.ENFILE: "too many files are open: close other programs",
+}
+
+
+def machine_fault(error: BaseException) -> str:
+    """What the machine lacked and the remedy, where it is to blame for an error and not what was read; else ""."""
+    at: BaseException | None = error
+    while at is not None:
+        if isinstance(at, OSError) and at.errno in _MACHINE:
+            return _MACHINE[at.errno]
+        # PyTorch and ONNX Runtime have errors of their own.
+        said = str(at).casefold()
+        if isinstance(at, MemoryError) or "out of memory" in said or "failed to allocate memory" in said:
+            return MEMORY
+        at = at.__cause__
+    return ""
 
 
 def suggest(name: str, valid: Sequence[str], prefix: str = "", likeness: float = 0.5) -> str:

@@ -25,7 +25,7 @@ from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors, stored, utf8
 from colocam.utils.progress import Advance, progress, say
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.input import UnreadableError
+from colocam.video.input import DecoderEndedError, UnreadableError
 
 LOOKS = 8
 """Threads that look for parts: a network file system answers many questions at once."""
@@ -202,8 +202,10 @@ class _Corpus:
         self.set_aside.add(name)
         for other in [one for one in tasks if one.video.name == name]:
             tasks.remove(other)
+        # What the machine lacked is no fault of the video: no key, so that the next command tries it again.
+        ended = isinstance(outcome.error, DecoderEndedError)
         try:
-            key = video_key(self._key, task.video.tag, source_digest(task.video.path, self._digests))
+            key = "" if ended else video_key(self._key, task.video.tag, source_digest(task.video.path, self._digests))
         except UnreadableError:
             key = ""
         say(f"warning: {task.name}: {outcome.error} ({outcome.attempts} attempts)")

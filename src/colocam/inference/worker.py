@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any, Protocol
 
 from colocam.config.card import Card
-from colocam.errors import ColocamError, InterruptedRunError, first_line
+from colocam.errors import ColocamError, InterruptedRunError, first_line, machine_fault
 from colocam.inference.localizer import Localizer, layout_for
 from colocam.inference.options import Options
 from colocam.labels.table_files import ForeignFileError
@@ -24,7 +24,7 @@ from colocam.utils.digests import FileDigests
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import Advance, progress, stop_requested
 from colocam.video.frame_choice import ALL, FrameChoice
-from colocam.video.input import DecoderLostError, UnreadableError, VideoError
+from colocam.video.input import DecoderEndedError, DecoderLostError, UnreadableError, VideoError
 from colocam.video.reader import VideoReader
 
 Show = Callable[..., AbstractContextManager[Advance]]
@@ -137,7 +137,15 @@ class LostError(VideoError):
 
 ERRORS: dict[str, type[ColocamError]] = {
     one.__name__: one
-    for one in (ForeignFileError, DecoderLostError, UnreadableError, LostError, VideoError, InterruptedRunError)
+    for one in (
+        ForeignFileError,
+        DecoderEndedError,
+        DecoderLostError,
+        UnreadableError,
+        LostError,
+        VideoError,
+        InterruptedRunError,
+    )
 }
 """Errors that a worker may name; any other concerns all videos."""
 
@@ -159,6 +167,8 @@ def as_known(error: Exception) -> ColocamError:
         return ColocamError(f"cannot write: {error.strerror}: free some space and run the same command again")
     if isinstance(error, OSError):
         return LostError(str(error))
+    if fault := machine_fault(error):
+        return DecoderEndedError(f"{fault}, and run the same command again")
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     where = f"{Path(frame.f_code.co_filename).name}, line {line}"
     return LostError(f"{type(error).__name__}: {first_line(error)} ({where})")

@@ -13,6 +13,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,7 +22,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, machine_fault
+from colocam.video.input import DecoderEndedError
 
 TOKEN_HEADER = "x-colocam-token"  # noqa: S105 - the name of a header
 COOKIE = "colocam-"
@@ -170,6 +172,18 @@ def add_refusals(app: FastAPI, without_paths: Callable[[str], str]) -> None:
     @app.exception_handler(OSError)
     def system(_request: Request, error: OSError) -> Response:
         return refusal(507, f"the server cannot write or read a file: {error.strerror}")
+
+
+def blame(error: Exception, name: str) -> tuple[str, Literal["video", "machine"]]:
+    """Why a video failed, in one sentence, and whose fault that is: of the machine, a later attempt may succeed."""
+    if isinstance(error, DecoderEndedError):
+        return str(error), "machine"
+    lacked = machine_fault(error) or (str(error) if isinstance(error, RefusalError) and error.status == 507 else "")
+    if lacked:
+        return f"{lacked}, then retry: {name} is not to blame", "machine"
+    if isinstance(error, (ColocamError, OSError)):
+        return str(error), "video"
+    return f"cannot read {name}: {type(error).__name__}: {error}", "video"
 
 
 def named_paths(text: str, named: Mapping[str, str], root: Path) -> str:

@@ -6,20 +6,20 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import accumulate, count
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
-from colocam.labels.table_files import file_name, unused
-from colocam.serve.guard import RefusalError, named_paths
+from colocam.labels.table_files import file_name
+from colocam.serve.guard import RefusalError, blame, named_paths
 from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
 from colocam.serve.marks import MOST_FRAMES, Action, Change, Marks, objects_of
 from colocam.serve.stills import CamMaps, Stills
 from colocam.serve.store import Event, EventStore, Settings, Wanted, Workspace, with_wanted
 from colocam.serve.tally import Tallies
-from colocam.serve.video_data import Video, VideoIndex, VideoResults, stored_index, stored_results
+from colocam.serve.video_data import Video, VideoIndex, VideoResults, stored_index, stored_results, unused_name
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.files import plain
 from colocam.utils.progress import say
@@ -140,9 +140,9 @@ class Library:
     def video(self, video: str) -> Video:
         """The video of an id."""
         with self._lock:
-            if (found := self._videos.get(video)) is None:
-                raise RefusalError(404, "there is no video of this id: open the library again")
-            return found
+            if video in self._videos:
+                return self._videos[video]
+        raise RefusalError(404, "there is no video of this id: open the library again")
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of videos and models in place of paths of this machine."""
@@ -165,7 +165,9 @@ class Library:
             old = self._videos.get(key)
             if old is not None and old.state != "failed" and old.path.exists():
                 return old
-            name = self._own_name(path, name or VideoInput(str(path)).stem, key)
+            taken = {file_name(other.name).casefold() for other in self._videos.values() if other.id != key}
+            stays = path.parent != self.workspace.uploads
+            name = unused_name(path, name or VideoInput(str(path)).stem, taken, with_folders=stays)
             video = Video(key, name, path.absolute(), tag or (old.tag if old else ""), digest)
             self.store.add_video(video)
             self._videos[key] = video
@@ -180,20 +182,11 @@ class Library:
             self._digests.save()
         return found
 
-    def _own_name(self, path: Path, name: str, video: str) -> str:
-        """The name for a video that no other has, also as a part of file names: with folders before it, or a number."""
-        taken = {file_name(other.name).casefold() for other in self._videos.values() if other.id != video}
-        name = "/".join(plain(part) for part in name.split("/")) or "video"
-        folders = path.absolute().parent.parts[1:][::-1] if path.parent != self.workspace.uploads else ()
-        above = accumulate(folders[name.count("/") :], lambda under, one: f"{plain(one)}/{under}", initial=name)
-        return unused(list(above), taken)
-
     def remove(self, video: Video) -> None:
         """Remove a video from the library; its file and its corrections are kept."""
         with self._lock:
             self.store.remove_video(video.id)
             self._videos.pop(video.id, None)
-        self.tallies.forget(video.id)
 
     def use(self, model: ServedModel) -> None:
         """Switch to another model; videos that it has not seen are localized, those on a page first."""
@@ -219,19 +212,15 @@ class Library:
         Raises:
             RefusalError: there is no such video, or the model in use does not know a class.
         """
-        videos = [self.video(video) for video in tags]
-        localizer = self.models.localizer(self.active)  # before the lock: it may have to be loaded
-        if unknown := {tag for tag in tags.values() if tag} - set(localizer.tags):
-            known = ", ".join(localizer.tags)
-            raise RefusalError(422, f"the model in use does not know the class {min(unknown)}: choose one of {known}")
+        videos, known = [self.video(video) for video in tags], self.models.localizer(self.active).tags
+        if unknown := set(tags.values()) - {"", *known}:
+            sentence = f"the model in use does not know the class {min(unknown)}: choose one of {', '.join(known)}"
+            raise RefusalError(422, sentence)
         for video in videos:
-            _, history = self.store.history(video.id)
-            if (self.wanted(video).tag or "") == tags[video.id] and not any(
-                action.kind == "class" for action in history.actions
-            ):
-                continue
-            stated = Action(kind="video", start=0, stop=MOST_FRAMES, tag=tags[video.id] or None)
-            self.change(video, secrets.token_hex(16), None, Change(kind="edit", actions=[stated]))
+            said = any(action.kind == "class" for action in self.store.history(video.id)[1].actions)
+            if said or (self.wanted(video).tag or "") != tags[video.id]:
+                stated = Action(kind="video", start=0, stop=MOST_FRAMES, tag=tags[video.id] or None)
+                self.change(video, secrets.token_hex(16), None, Change(kind="edit", actions=[stated]))
 
     def add_class(self, name: str) -> str:
         """Add a class; the name as it is kept, which may be that of one that is there already."""
@@ -276,10 +265,9 @@ class Library:
     def wanted(self, video: Video) -> Wanted:
         """The settings in use for a video."""
         with self._lock:
-            tag = self.store.class_of(video.id)
-            if tag is None:  # up to version 0.2.0 it was a setting
-                tag = self.workspace.tags.get(video.id, "")
-            return self.workspace.settings.of(tag, self.segmenter)
+            stated = self.store.class_of(video.id)
+            old = self.workspace.tags.get(video.id, "")  # up to version 0.2.0 it was a setting
+            return self.workspace.settings.of(old if stated is None else stated, self.segmenter)
 
     def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""
@@ -324,10 +312,8 @@ class Library:
             work()
         except InterruptedRunError:  # the server ends, or other settings were chosen and ordered
             return
-        except (ColocamError, OSError) as error:
-            problem = str(error)
         except Exception as error:  # noqa: BLE001 - one video must not end the preparation of the others
-            problem = f"cannot read {video.name}: {type(error).__name__}: {error}"
+            problem, fault = blame(error, video.name)
         else:
             return
         say(f"warning: {video.name}: {problem}")
@@ -336,7 +322,14 @@ class Library:
             if other is not None:
                 self.problems[other.key] = problem
             else:
-                video.problem, video.state = problem, "failed"
+                video.problem, video.fault, video.state = problem, fault, "failed"
+
+    def retry(self, video: Video) -> None:
+        """Prepare a video again that failed."""
+        with self._lock:
+            if video.state == "failed":
+                video.state, video.problem, video.fault = "waiting", "", ""
+                self._to_read.put(video)
 
     def _read_videos(self) -> None:
         while (video := self._to_read.get()) is not None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Tallies:
 
     def __init__(self, store: EventStore) -> None:
         self._store = store
-        self._known: dict[str, tuple[int, VideoResults, Tally]] = {}
+        self._known: WeakKeyDictionary[VideoResults, tuple[int, Tally]] = WeakKeyDictionary()
 
     def of(self, video: Video) -> Tally | None:
         """What people said about a video in numbers; None: no model has seen it."""
@@ -75,16 +76,12 @@ class Tallies:
         results = video.results or next(iter(video.found.values()), None)
         if results is None:
             return None
-        version, known = self._store.version(video.id), self._known.get(video.id)
-        if known is None or known[:2] != (version, results):
+        version, known = self._store.version(video.id), self._known.get(results)
+        if known is None or known[0] != version:
             version, history = self._store.history(video.id)
             objects = objects_of(history.actions, results.index.frames, results.index.cuts, results.absent)
-            known = self._known[video.id] = version, results, tally(results, objects)
-        return known[2]
-
-    def forget(self, video: str) -> None:
-        """Forget a video that was removed."""
-        self._known.pop(video, None)
+            known = self._known[results] = version, tally(results, objects)
+        return known[1]
 
 
 def summed(counts: Iterable[FrameCounts]) -> FrameCounts:

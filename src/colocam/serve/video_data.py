@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from threading import Event
 from typing import Literal, NamedTuple
@@ -24,11 +25,12 @@ from colocam.inference.worker import localize_into
 from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table, take_rows
+from colocam.labels.table_files import unused
 from colocam.temporal.cuts import CutFinder, color_histograms
 from colocam.temporal.presence import ABSENT
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import Float32Array, Float64Array, Image, Levels, Localization, VideoFrame
-from colocam.utils.files import atomic_path, publish, utf8
+from colocam.utils.files import atomic_path, plain, publish, utf8
 from colocam.utils.locks import temporary_file
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
@@ -244,6 +246,7 @@ class Video:
         state: how far it is, with the model and the settings in use.
         done: share of the present state that is done, 0–1.
         problem: why it failed, in one sentence.
+        fault: whose fault that is: of the video, or of the machine, where another attempt may succeed.
         index: its frames, once they are read.
         results: what the model in use found with the settings in use, once it is done.
         found: what each model found with each setting, by :meth:`Library.results_key`, as far as it is done.
@@ -257,6 +260,7 @@ class Video:
     state: State = "waiting"
     done: float = 0.0
     problem: str = ""
+    fault: Literal["", "video", "machine"] = ""
     index: VideoIndex | None = field(default=None, repr=False)
     results: VideoResults | None = field(default=None, repr=False)
     found: dict[str, VideoResults] = field(default_factory=dict, repr=False)
@@ -270,6 +274,14 @@ class Video:
         """The name with the ending of the file: what exports say in place of the path."""
         ending = utf8(self.path.suffix)
         return self.name if self.name.lower().endswith(ending.lower()) else self.name + ending
+
+
+def unused_name(path: Path, name: str, taken: set[str], *, with_folders: bool) -> str:
+    """The name for a video that no other has, also as a part of file names: with folders before it, or a number."""
+    name = "/".join(plain(part) for part in name.split("/")) or "video"
+    folders = path.absolute().parent.parts[1:][::-1] if with_folders else ()
+    above = accumulate(folders[name.count("/") :], lambda under, one: f"{plain(one)}/{under}", initial=name)
+    return unused(list(above), taken)
 
 
 def stored_results(

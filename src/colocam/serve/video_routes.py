@@ -78,7 +78,7 @@ Count = Annotated[int, Query(ge=1, le=MAPS_AT_ONCE)]
 def video_summary(library: Library, video: Video) -> dict[str, Any]:
     """What the library shows of a video."""
     summary: dict[str, Any] = {"id": video.id, "name": video.name, "tag": video.tag, "state": video.state}
-    summary |= {"done": round(video.done, 3), "problem": video.problem}
+    summary |= {"done": round(video.done, 3), "problem": video.problem, "fault": video.fault}
     summary |= {"class": library.wanted(video).tag or "", "offered": video.offered(library.tags)}
     if video.index is not None:
         source = video.index.source
@@ -214,6 +214,13 @@ def remove(video: OneVideo, library: Served) -> dict[str, Any]:
     """Remove a video from the library; its file and its corrections are kept."""
     library.remove(video)
     return {"removed": video.id}
+
+
+@routes.post("/videos/{video}/retry", status_code=202)
+def retry(video: OneVideo, library: Served) -> dict[str, Any]:
+    """Prepare a video again that failed."""
+    library.retry(video)
+    return video_summary(library, video)
 
 
 @routes.get("/videos/{video}")

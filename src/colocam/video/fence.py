@@ -24,7 +24,7 @@ from colocam.video.decoder_child import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.frame_ring import IMAGES, NO_RING, RING_BYTES, FrameLayout, open_ring, ring_file
-from colocam.video.input import DecoderLostError, UnreadableError, VideoInput
+from colocam.video.input import DecoderEndedError, DecoderLostError, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
 
 MOST_VIDEOS = 500
@@ -37,6 +37,8 @@ START_SECONDS = 60.0
 RAISED: dict[str, type[ColocamError]] = {one.__name__: one for one in (ArgumentError, ColocamError, UnreadableError)}
 """Errors of the reader that are raised here as they are."""
 LIMITS = Limits()
+ENDED_FROM_OUTSIDE = frozenset({"signal SIGKILL", "signal SIGTERM", "signal SIGBUS"})
+"""The system kills a process when memory runs out; SIGBUS: the disk behind shared memory is full."""
 
 
 class DecoderProcess:
@@ -151,7 +153,12 @@ class DecoderProcess:
         return message
 
     def _crashed(self) -> DecoderLostError:
-        return self._lost(f"its decoder crashed ({self._process.how_it_ended()})")
+        how = self._process.how_it_ended()
+        if how in ENDED_FROM_OUTSIDE:
+            self.kill()
+            sentence = f"cannot read {self._name} now: its decoder was ended from outside ({how}), most often because"
+            return DecoderEndedError(f"{sentence} memory ran out: close other programs and try again")
+        return self._lost(f"its decoder crashed ({how})")
 
     def _lost(self, why: str) -> DecoderLostError:
         self.kill()

@@ -45,6 +45,10 @@ class DecoderLostError(UnreadableError):
     """The decoder of a video hung, crashed or took too much memory; another attempt may succeed."""
 
 
+class DecoderEndedError(DecoderLostError):
+    """The decoder of a video was ended from outside, most often since memory ran out; the video may be sound."""
+
+
 def check_pixels(name: str, width: int, height: int) -> None:
     """Refuse frames of more than :data:`MAX_PIXELS`, as the header states them, before memory is taken for one."""
     if width * height > MAX_PIXELS:
