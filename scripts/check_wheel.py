@@ -20,7 +20,7 @@ STORED = ROOT / "tests" / "stored" / "version-0.1.0"
 MOST_MEGABYTES = 470
 """Of packages, with ``serve``; NumPy, PyAV, OpenCV, onnxruntime and Pillow alone are 420."""
 INSIDE = (
-    *("py.typed", "commit.txt", "config/presets/cpu.yaml", "report/page.html", "serve/page/index.html"),
+    *("py.typed", "commit.txt", "config/presets/laptop.yaml", "report/page.html", "serve/page/index.html"),
     "integrations/model_card.md",
     *("video/fonts/DejaVuSans-Bold.ttf", "demo/world.py", "native/kernels.abi3.so"),
 )

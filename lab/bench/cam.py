@@ -15,9 +15,9 @@ CLASSES = 10
 
 
 def run(device: str = "cpu", json_path: Path | None = None, config: Config | None = None) -> dict[str, Any]:
-    """Measure, print, and write to ``json_path``: the preset ``paper`` on a GPU, ``cpu`` on a CPU, random weights."""
+    """Measure, print, and write to ``json_path``: the preset ``paper`` on a GPU, ``demo`` on a CPU, random weights."""
     where = torch.device(device)
-    preset = "paper" if where.type == "cuda" else "cpu"
+    preset = "paper" if where.type == "cuda" else "demo"
     config = config or load_config(preset, overrides=["backbone.pretrained=false"])
     batch, size = config.localizer.batch, config.frames.crop
     classifier = make_classifier(config, config.backbone, CLASSES).to(where).eval()

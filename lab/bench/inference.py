@@ -34,7 +34,7 @@ from colocam.video.writer import AnnotatedVideo
 from lab.bench.shipped import HEIGHT, WIDTH, scenes, write_run, write_segmenter, write_videos
 from lab.measuring import conditions, headline, keep, median_ms, tell
 
-PRESETS = {"cuda": ("resnet50", "paper"), "cpu": ("lite0", "cpu")}
+PRESETS = {"cuda": ("resnet50", "paper"), "cpu": ("lite0", "demo")}
 VIDEOS = {"cuda": 200, "cpu": 4}
 LONG, SHORT = 300, 32
 """Frames of a video."""

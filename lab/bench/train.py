@@ -22,7 +22,7 @@ from lab.training_step import both_stages, default_steps, time_logistic, whole_s
 
 PUBLISHED_MS = 840.0
 """The paper's step of 32 frames on an A100."""
-PRESETS = {"cuda": ("resnet50", "paper"), "cpu": ("cpu",)}
+PRESETS = {"cuda": ("resnet50", "paper"), "cpu": ("demo",)}
 
 
 def run(

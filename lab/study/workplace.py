@@ -114,7 +114,7 @@ class Lab:
 
     out: Path
     data: StudyData
-    preset: str = "cpu"
+    preset: str = "demo"
     config_file: Path | None = None
     overrides: tuple[str, ...] = ()
     device: str | None = None

@@ -23,6 +23,10 @@ class ArgumentError(ColocamError):
         self.problem = problem
 
 
+class NearChanceError(ColocamError):
+    """The class of held-out videos is near chance after stage 1; the command line exits with 3."""
+
+
 class InterruptedRunError(ColocamError):
     """The user stopped a run; it is saved up to the last step, and the same command continues it."""
 

@@ -30,7 +30,7 @@ def models(tmp_path, monkeypatch):
     """The only folder of ready models."""
     folder = tmp_path / "models"
     folder.mkdir()
-    monkeypatch.setattr(ready, "_folders", lambda: [folder])
+    monkeypatch.setattr(ready, "ready_folders", lambda: [folder])
     return folder
 
 
@@ -54,7 +54,7 @@ def test_a_clone_and_the_package_are_looked_into(tmp_path, monkeypatch):
     assert ready.ready_models()["mine"] == found
     put(tmp_path / "models", "here")
     assert ready.ready_models()["here"] == Path("models/here/here.onnx")
-    assert ready._folders()[-1] == ROOT / "models"
+    assert ready.ready_folders()[-1] == ROOT / "models"
 
 
 def test_names_are_those_of_folders_with_a_file_of_the_same_name(models):

@@ -16,7 +16,7 @@ from colocam.cli.measure_commands import bench, evaluate, report, review, score,
 from colocam.cli.shared_options import Command, LongCommand
 from colocam.cli.train_commands import config_app, demo, index_app, train
 from colocam.cli.video_commands import label, localize, serve
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import ColocamError, InterruptedRunError, NearChanceError
 from colocam.utils.device import is_first
 from colocam.utils.extensions import VARIABLE, load_extensions
 from colocam.utils.extras import EXTRAS, not_installed, version_text
@@ -92,7 +92,7 @@ def main() -> None:
         leave(130)
     except (ColocamError, OSError) as error:
         say(f"error: {error}")
-        sys.exit(1)
+        sys.exit(3 if isinstance(error, NearChanceError) else 1)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise

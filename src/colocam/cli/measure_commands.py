@@ -234,7 +234,7 @@ def study(
     boxes: Boxes = None,
     seeds: Annotated[int | None, Option(help="Number of seeds. Default: 3, with --smoke 1.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the studies. Default: studies/DATA.")] = None,
-    preset: Preset = "cpu",
+    preset: Preset = "demo",
     config: ConfigFile = None,
     overrides: Overrides = None,
     device: Device = None,

@@ -9,7 +9,8 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperGroup
 
-from colocam.cli.shared_options import Command, ConfigFile, Device, Frames, Overrides, Preset
+from colocam.cli import completion
+from colocam.cli.shared_options import Command, ConfigFile, Device, Frames, Overrides
 from colocam.inference.options import Options
 from colocam.utils.device import is_first
 from colocam.utils.extensions import load_light_extensions, unknown
@@ -117,7 +118,23 @@ def demo(
 def train(
     videos: Annotated[Path, Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
     out: Annotated[Path, Option(help="Run folder. The same command continues an interrupted run.")],
-    preset: Preset = "cpu",
+    preset: Annotated[
+        str | None,
+        Option(
+            help="Configuration to start from: resnet50, laptop, lite0, paper or demo; default: resnet50 with a GPU, "
+            "laptop without one.",
+            autocompletion=completion.presets,
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        Option(
+            "--from",
+            metavar="RUN|NAME",
+            help="Trained model to start from: a run folder or a ready model. Default without a GPU: the ready model.",
+            autocompletion=completion.ready_models,
+        ),
+    ] = None,
     config: ConfigFile = None,
     overrides: Overrides = None,
     boxes: Annotated[
@@ -131,17 +148,35 @@ def train(
     test_boxes: Annotated[
         Path | None, Option(help="Table of true boxes: after training, evaluate on the test videos, write a report.")
     ] = None,
+    *,
+    anyway: Annotated[
+        bool, Option("--anyway", help="Go on where the class of held-out videos is near chance; else exit with 3.")
+    ] = False,
 ) -> None:
     """Train a model on videos with one tag each. Ctrl-C stops it; the same command continues."""
     from colocam.config import load_config
-    from colocam.errors import ColocamError
+    from colocam.errors import ColocamError, NearChanceError
+    from colocam.evaluation.glance import Glances
     from colocam.training import train as run_training
+    from colocam.training.start import default_preset
 
-    taught = [] if teacher is None else [f"localizer.teacher={json.dumps(str(teacher))}"]  # any path, as YAML
-    chosen = load_config(preset, config, [*(overrides or []), *taught])
+    changes = list(overrides or [])
+    if teacher is not None:
+        changes.append(f"localizer.teacher={json.dumps(str(teacher))}")  # any path, as YAML
+    if start is not None:
+        changes.append(f"start.model={json.dumps(start)}")
+    chosen = load_config(preset or ("laptop" if start else default_preset(device)), config, changes)
+    if is_first():
+        say(_what_is_trained(preset, chosen.start.model if chosen.start else None))
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
-    run = run_training(videos, out, chosen, boxes=boxes, frames=frames, device=device)
+    picture = Glances(out / "picture.jpg", out, None, {"start": 1, **dict.fromkeys(chosen.methods, 1)})
+    shown = {} if chosen.start is None else {"after_epoch": picture}
+    how: dict[str, Any] = {"boxes": boxes, "frames": frames, "device": device, "stop_near_chance": not anyway}
+    try:
+        run = run_training(videos, out, chosen, **how, **shown)
+    except NearChanceError as error:
+        raise NearChanceError(f"{error}; the same command with --anyway goes on") from error
     if not is_first():
         return
     if test_boxes is not None:
@@ -155,3 +190,13 @@ def train(
         say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
     else:  # methods: []
         say(f"trained: {run / 'classifier'}, and no method; now: colocam evaluate {run} --boxes BOXES")
+
+
+def _what_is_trained(preset: str | None, start: str | None) -> str:
+    """The first line of a training: which preset, from which model, and why."""
+    if start is not None:
+        why = "no GPU" if preset is None else f"preset {preset}"
+        return f"{why}: training starts from the model {start}; --from names another, --preset resnet50 suits a GPU"
+    if preset is None:
+        return "GPU: preset resnet50; --preset or --from choose otherwise"
+    return f"preset {preset}"

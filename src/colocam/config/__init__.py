@@ -20,6 +20,7 @@ from colocam.config.schema import (
     Method,
     Optimization,
     Seeds,
+    Start,
 )
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Method",
     "Optimization",
     "Seeds",
+    "Start",
     "load_config",
     "parse_value",
     "parse_yaml",

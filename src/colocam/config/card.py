@@ -8,7 +8,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from colocam.config import Backbone
 from colocam.config.explain import explain
-from colocam.config.schema import Focus, Side
+from colocam.config.number_types import Focus, Side
 from colocam.errors import ColocamError
 from colocam.types import ColorMean
 from colocam.utils.files import parse_json, stored

@@ -18,8 +18,11 @@ from colocam.config.explain import explain
 from colocam.config.schema import Config, merge
 from colocam.errors import ColocamError, suggest
 from colocam.utils.files import stored, write_text
+from colocam.utils.progress import say
 
 PRESETS = files("colocam") / "config" / "presets"
+RENAMED = {"cpu": "demo"}
+"""Names of presets up to 0.2.0."""
 FILE = "config.schema.json"
 """Name of the schema beside a configuration."""
 NAMED = f"# yaml-language-server: $schema={FILE}\n"
@@ -52,7 +55,7 @@ def preset_names() -> list[str]:
     return sorted(Path(one.name).stem for one in PRESETS.iterdir() if one.name.endswith(".yaml"))
 
 
-def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
+def load_config(preset: str = "demo", file: Path | None = None, overrides: Sequence[str] = ()) -> Config:
     """Read a configuration: a preset, changed by a YAML file, then by overrides.
 
     Args:
@@ -60,6 +63,9 @@ def load_config(preset: str = "cpu", file: Path | None = None, overrides: Sequen
         file: YAML file with the keys to change.
         overrides: ``key.subkey=value`` each, with the value in YAML.
     """
+    if preset in RENAMED:
+        say(f"the preset '{preset}' is now called '{RENAMED[preset]}': it trains the demo's network from nothing")
+        preset = RENAMED[preset]
     if preset not in preset_names():
         raise ColocamError(f"unknown preset '{preset}'{suggest(preset, preset_names())}")
     origin = f"preset {preset}"

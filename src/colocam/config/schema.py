@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from colocam.config.explain import explain, require_registered
+from colocam.config.number_types import Count, Focus, Fraction, NonNegative, Positive, Side, Width
 from colocam.types import ColorMean
 
 
@@ -56,18 +57,6 @@ CAMS = ("cam", "gradcam", "gradcam++", "smooth-gradcam++", "xgradcam", "layercam
 CHOOSERS = ("largest", "consensus")
 TERMS = ("seeds", "crf", "size", "coloc")
 """What is shipped, so that a configuration is checked without importing it: some of it needs torch."""
-
-
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Fraction = Annotated[float, Field(gt=0, le=1)]
-Focus = bool | Annotated[float, Field(ge=0, le=4)]
-"""Power of the focus on a class (docs/method/focus.md); true is 1."""
-Count = Annotated[int, Field(ge=1)]
-Width = Annotated[int, Field(ge=1, le=4096)]
-"""Channels of a convolution; from 4096 to 4096 channels it already has 150 million weights."""
-Side = Annotated[int, Field(ge=1, le=2048)]
-"""Side in pixels of what a network reads; a frame of 2048² already takes 2 GB."""
 
 
 class Section(BaseModel):
@@ -291,9 +280,9 @@ class LocalizerStage(Optimization):
     threshold: Fraction | None = None
     """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
     the validation maps (docs/method/tags-only.md). 0.8 times this where color_mean auto decides for off."""
-    crop_head: bool = False
+    crop_head: bool | Literal["auto"] = False
     """Read the class from a crop around the object that the decoder found, by a head of its own, instead of from the
-    whole frame (docs/method/classifier.md)."""
+    whole frame; auto: where it makes the tags of held-out videos more likely (docs/method/classifier.md)."""
 
     @model_validator(mode="after")
     def _teacher_teaches(self) -> "LocalizerStage":
@@ -332,12 +321,23 @@ class ClipModel(Section):
     """Refine the maps by CLIP's attention."""
 
 
+class Start(Section):
+    """A trained model to start from: its encoder stays as it is, its decoder is where stage 2 begins."""
+
+    model: str
+    """Name of a ready model, or a run folder."""
+    decoder: Literal["auto", "train", "keep"] = "auto"
+    """keep: use its decoder as it is; train: train it; auto: keep it where the tags say so (docs/method/start.md)."""
+
+
 class Config(Section):
     """Everything that determines the result of a run, besides the data."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     methods: tuple[str, ...] = ("colocam",)
     """Names in :data:`METHODS` to train on one classifier; the first becomes the run's model. Empty: stage 1 alone."""
+    start: Start | None = None
+    """Model to start from; null: none."""
     frames: Frames = Frames()
     backbone: Backbone = Backbone()
     classifier: ClassifierStage = ClassifierStage()

@@ -58,7 +58,8 @@ def read_data(run: Path) -> RunData:
 def stored_data(run: Path, data: RunData) -> dict[str, Any]:
     """What ``data.json`` in the folder ``run`` holds."""
     clips = data.catalogue.clips
-    root = Path(os.path.commonpath([clip.path.absolute().parent for clip in clips]))
+    parents = [clip.path.absolute().parent for clip in clips]
+    root = Path(os.path.commonpath(parents or [run.absolute()]))  # a ready model comes without videos
     from_run = os.path.relpath(os.path.realpath(root), os.path.realpath(run))
     return {
         "tags": list(data.catalogue.tags),

@@ -42,7 +42,7 @@ def run_demo(
     if videos_only:
         return run
     methods = ["colocam", "fcam"] if compare else ["colocam"]
-    config = load_config("cpu", overrides=[f"seed={seed}", f"methods=[{', '.join(methods)}]", *overrides])
+    config = load_config("demo", overrides=[f"seed={seed}", f"methods=[{', '.join(methods)}]", *overrides])
     picture = run / "picture.jpg"
 
     looks = {"classifier": min(FIRST_LOOK, config.classifier.epochs), "colocam": 1}

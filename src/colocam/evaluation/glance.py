@@ -11,7 +11,7 @@ import numpy as np
 
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
-from colocam.data.batches import Samples, labeled_samples
+from colocam.data.batches import Samples, labeled_samples, spread_samples
 from colocam.data.truth import read_truth
 from colocam.evaluation.run_evaluation import original_images
 from colocam.maps.mapper import Mapper, map_batches
@@ -23,6 +23,8 @@ from colocam.utils.progress import say
 from colocam.video.drawing import draw_localization
 
 COLUMNS = 3
+OF_A_VIDEO = 8
+"""Frames of a video without true boxes; its shot chooses the box of the one that is shown."""
 LONGEST = 384
 """Longer side of a frame in the picture, in pixels: labels need room."""
 GAP = 6
@@ -33,19 +35,20 @@ QUALITY = 90
 class Glances:
     """Draws a picture after each epoch; give it to ``train`` as ``after_epoch``.
 
-    It shows a frame of each class, tag given: the middle one of those with a true box in its first test video. Green
-    and dashed: the true box. Red: the box of the map, with the threshold that tags alone give.
+    It shows a frame of each class, tag given: the middle one of those with a true box in its first test video, or
+    without true boxes the middle one of its first validation video. Green and dashed: the true box. Red: the box of the
+    map, with the threshold that tags alone give.
 
     Attributes:
         path: the picture, a JPEG file.
         folder: the run folder, whose training is under way.
-        boxes: table of true boxes.
+        boxes: table of true boxes; None: there is none.
         begin: phase → its first epoch (from 1) that is drawn; other phases are not.
     """
 
     path: Path
     folder: Path
-    boxes: Path
+    boxes: Path | None
     begin: Mapping[str, int]
 
     def __call__(self, phase: str, epoch: int, mapper: Mapper) -> None:
@@ -55,18 +58,21 @@ class Glances:
             return
         self._draw(mapper, f"{phase}, epoch {number}")
         if number == self.begin[phase]:
-            say(
-                f"picture: {self.path} shows boxes after epoch {number} of {phase} (red; true boxes green); "
-                "drawn again after each epoch"
-            )
+            after = "before the decoder is trained" if phase == "start" else f"after epoch {number} of {phase}"
+            true = "" if self.boxes is None else "; true boxes green"
+            say(f"picture: {self.path} shows boxes {after} (red{true}); drawn again after each epoch")
 
     @cached_property
     def _opened(self) -> "tuple[Run, Samples, list[_Shown]]":
         """What is read once: the run, frames with a true box of the first test video of each class, and those shown."""
-        run, truth = open_run(self.folder), read_truth(self.boxes)
-        first = {clip.clip.tag: clip for clip in reversed(run.clips("test"))}
+        run, truth = open_run(self.folder), None if self.boxes is None else read_truth(self.boxes)
+        first = {clip.clip.tag: clip for clip in reversed(run.clips("val" if truth is None else "test"))}
         tags = run.catalogue.tags
-        samples = labeled_samples([first[tag] for tag in tags if tag in first], tags, truth, present=True)
+        chosen = [first[tag] for tag in tags if tag in first]
+        if truth is None:
+            samples = spread_samples(chosen, tags, OF_A_VIDEO)
+        else:
+            samples = labeled_samples(chosen, tags, truth, present=True)
         clips, shown = samples.indices.clips.numpy(), []
         for clip in np.unique(clips):
             rows = np.flatnonzero(clips == clip)
@@ -75,7 +81,8 @@ class Glances:
             (image,) = original_images(cached.clip, [index])
             factor = LONGEST / max(image.shape[:2])
             large = np.asarray(cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_CUBIC), np.uint8)
-            true = [Box(*(factor * side for side in box)) for box in truth.boxes(cached.clip.name, index)]
+            boxes = [] if truth is None else truth.boxes(cached.clip.name, index)
+            true = [Box(*(factor * side for side in box)) for box in boxes]
             shown.append(_Shown(int(row), cached.clip.tag, large, true))
         return run, samples, shown
 

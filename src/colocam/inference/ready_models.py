@@ -3,14 +3,11 @@
 Each is an ONNX file ``models/NAME/NAME.onnx``, so that it runs with and without torch.
 """
 
-from importlib.util import find_spec
 from pathlib import Path
 
 from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.utils.ready_folders import DEFAULT, ready_folders
 
-DEFAULT = "youtube-objects-lite0"
-"""What commands use where no model is named."""
-PACKAGE = "colocam_models"
 REMEDY = "run 'pip install ./models' in a clone of colocam"
 
 
@@ -18,17 +15,10 @@ def ready_models() -> dict[str, Path]:
     """Names of the ready models of this installation, and their files."""
     return {
         file.stem: file
-        for folder in _folders()
+        for folder in ready_folders()
         for file in sorted(folder.glob("*/*.onnx"))
         if file.stem == file.parent.name
     }
-
-
-def _folders() -> list[Path]:
-    """Where to look, the most important last: a clone that is only the current folder, the package, our own clone."""
-    package = find_spec(PACKAGE)
-    folders = list(package.submodule_search_locations or ()) if package is not None else []
-    return [Path("models"), *map(Path, folders), Path(__file__).parents[3] / "models"]
 
 
 def find_model(model: str) -> Path:

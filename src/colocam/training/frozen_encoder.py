@@ -26,6 +26,7 @@ from colocam.models.localizer_net import expanded
 from colocam.models.timm_networks import family
 from colocam.run import Run
 from colocam.training.loop import Journal
+from colocam.training.start import open_start
 from colocam.training.validation import Validator
 from colocam.utils.files import read_array, write_array
 from colocam.utils.prefetch import Tensors, prefetch
@@ -70,7 +71,8 @@ def fit_frozen(run: Run, clips: Sequence[CachedClip], validator: Validator, jour
         journal.length = saved[1]["journal"]
         return
     journal.rewind(0)
-    _warn(config.backbone)
+    if config.start is None:
+        _warn(config.backbone)
     classifier, size = new_classifier(config, len(tags)).to(validator.device).eval(), config.frames.crop
 
     def crops(_: int, rows: slice, rng: torch.Generator) -> Tensor:
@@ -128,7 +130,10 @@ def new_classifier(config: Config, classes: int) -> Classifier:
     """The classifier before stage 1; what is random in it depends on the seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return make_classifier(config, config.backbone, classes)
+        classifier = make_classifier(config, config.backbone, classes)
+    if (start := open_start(config)) is not None:
+        classifier.encoder.load_state_dict(start.net.classifier.encoder.state_dict())
+    return classifier
 
 
 def _fit_head(

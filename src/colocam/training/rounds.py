@@ -120,8 +120,8 @@ def best_model(
         presence=presence,
         color_mean=color_mean,
         color_growth=state.get("color_growth"),
-        focus=settings.focus,
-        chooser=settings.chooser,
+        focus=state.get("focus", settings.focus),  # a decoder that stays has those that it was trained with
+        chooser=state.get("chooser", settings.chooser),
         class_size=run.config.classifier.size,
         map_size=frames.map_size,
         normalize=classifier.normalize,

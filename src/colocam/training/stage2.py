@@ -21,6 +21,7 @@ from colocam.models.classifier import at_side
 from colocam.training.distributed import shares, world
 from colocam.training.loop import Task, Validation
 from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
+from colocam.training.start import open_start
 from colocam.training.validation import Validator
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.prefetch import Tensors
@@ -67,7 +68,7 @@ def localizer_task(
     labels: CamStore | None = None,
     phase: str | None = None,
 ) -> Task:
-    """The task of stage 2: train a new decoder of ``method`` on the frozen ``classifier``; its checkpoint is ``best``.
+    """The task of stage 2: train the decoder of ``method`` on the frozen ``classifier``; its checkpoint is ``best``.
 
     Args:
         config: of the run.
@@ -85,6 +86,8 @@ def localizer_task(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device)
+    if (start := open_start(config)) is not None:
+        net.decoder.load_state_dict(start.net.decoder.state_dict())
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from colocam.cams import CAMS, Cam
-from colocam.cams.cam_cache import open_cams
+from colocam.cams.cam_cache import CamStore, open_cams
 from colocam.config import Config, load_config
 from colocam.data.batches import labeled_samples, scaled_boxes, spread_samples
 from colocam.data.catalogue import Catalogue, read_catalogue
 from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth, read_truth
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import ColocamError, InterruptedRunError, NearChanceError
 from colocam.losses import Term
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
@@ -23,10 +23,12 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
+from colocam.training.keep_start import crop_head_helps, keep_decoder, say_time, with_classifier
 from colocam.training.loop import AfterEpoch, Journal
-from colocam.training.rounds import best_model, open_teacher, say_color_mean, train_method
+from colocam.training.rounds import best_model, model_mapper, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
+from colocam.training.start import adopted, default_preset
 from colocam.training.validation import Validator
 from colocam.utils.device import choose_device, is_first
 from colocam.utils.files import explain_os_errors
@@ -61,6 +63,7 @@ def train(
     device: str | None = None,
     terms: Sequence[Term] = (),
     after_epoch: AfterEpoch | None = None,
+    stop_near_chance: bool = False,
 ) -> Path:
     """Train both stages on tagged videos, or continue an interrupted run.
 
@@ -70,7 +73,7 @@ def train(
     steps in a row, or more than half of an epoch, stop the run. Several processes, started by ``torchrun``, share each
     step and give the same model (docs/guide/several-gpus.md).
 
-    >>> run = train("videos", "runs/pets", load_config("cpu"))                      # doctest: +SKIP
+    >>> run = train("videos", "runs/pets")                                          # doctest: +SKIP
     >>> term = Term("entropy", 0.1, lambda step: torch.special.entr(step.maps).mean())  # doctest: +SKIP
     >>> train("videos", "runs/entropy", terms=[term])                               # doctest: +SKIP
 
@@ -79,7 +82,7 @@ def train(
         out: the run folder. It gets ``config.yaml``, ``data.json`` (tags and clips), ``environment.json``,
             ``metrics.jsonl`` (:mod:`colocam.training.loop`), the checkpoints of each stage, and the model of the
             first method as ``model.json`` and ``model.safetensors``; further methods have a folder each.
-        config: what to train; None: the preset ``cpu``.
+        config: what to train; None: the preset ``resnet50`` on a GPU, else ``laptop``, which starts from a ready model.
         boxes: CSV file of true boxes. Those of validation videos then choose the epochs and the threshold; without
             boxes, both are chosen from tags and maps. The weights are never trained on boxes.
         frames: folder of decoded frames, which runs on the same videos may share; None: ``out/frames``.
@@ -89,7 +92,8 @@ def train(
             stored in the run; to continue the run, pass the same ones. Parameters of a term's module are not trained.
         after_epoch: called after each epoch with its phase (``classifier``, or the method), its number from 0, and a
             :class:`colocam.maps.mapper.Mapper`, which computes maps with the present weights; of several processes,
-            in the first.
+            in the first. Where it starts from a model, first with the phase ``start`` and that model's decoder.
+        stop_near_chance: stop after stage 1 where the class of held-out videos is near chance; else a warning says so.
 
     Returns:
         The run folder, which ``evaluate``, ``write_report`` and ``Localizer.load`` take.
@@ -98,8 +102,9 @@ def train(
         ColocamError: something the user can correct: a video, a file, a value, or a run folder of another run or of
             one that is still being trained.
         InterruptedRunError: the run was stopped and can be continued.
+        NearChanceError: see ``stop_near_chance``.
     """
-    config, out = config or load_config(), Path(out)
+    config, out = adopted(config or load_config(default_preset(device))), Path(out)
     with joined(device) as own_device:
         choose_device(own_device)  # refuses a wrong one before anything is written
         catalogue, truth = first(partial(_check, Path(source), config, boxes, terms))
@@ -112,7 +117,7 @@ def train(
                 first(partial(take_over, run, Path(classifier)))
             try:
                 with graceful_stop():
-                    _train(run, truth, terms, after_epoch)
+                    _train(run, truth, terms, after_epoch, stop_near_chance=stop_near_chance)
             except (InterruptedRunError, KeyboardInterrupt) as stop:
                 raise InterruptedRunError(
                     f"{str(stop) or 'stopped'}: run the same command again to continue {run.folder}"
@@ -163,23 +168,38 @@ def _opened(out: Path) -> Iterator[None]:
         yield
 
 
-def _train(run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: AfterEpoch | None) -> None:
+def _train(
+    run: Run, truth: Truth | None, terms: Sequence[Term], after_epoch: AfterEpoch | None, *, stop_near_chance: bool
+) -> None:
     clips = first(lambda: run.clips("train", "val"))
     require_same("frames", [(clip.file.stem, len(clip)) for clip in clips])
     training = [clip for clip in clips if clip.clip.split == "train"]
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
     tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
+    if not (stage1 / "last.json").is_file():
+        alone(partial(say_time, run, sum(map(len, training)), len(training)))
     train_classifier(run, training, validator, journal, after_epoch)
-    (source,) = first(lambda: run.sources(run.config.cam))
-    cams = first(lambda: open_cams(source, training, tags, size, stage1 / "cams.npy", run.device))
     classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
-    if is_first() and (warning := near_chance(validator.accuracy(classifier), len(tags), run.config)):
-        say(warning)
+    if warning := near_chance(validator.accuracy(classifier), len(tags), run.config):
+        if stop_near_chance:
+            raise NearChanceError(warning)
+        if is_first():
+            say(f"warning: {warning}")
+    if after_epoch is not None and (start := with_classifier(run, classifier)) is not None:
+        alone(partial(after_epoch, "start", 0, model_mapper(start)))
+
+    def all_cams() -> CamStore:
+        (source,) = run.sources(run.config.cam)
+        return open_cams(source, training, tags, size, stage1 / "cams.npy", run.device)
+
     presence = validator.presence(classifier)
+    cams = None if run.config.start is not None else first(all_cams)
     for method in run.config.methods:
-        train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)
-        alone(partial(_save_model, run, classifier, method, training, chosen_from, presence))
+        if not first(partial(keep_decoder, run, classifier, method, validator, journal)):
+            cams = cams or first(all_cams)
+            train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)
+        alone(partial(_save_model, run, classifier, method, training, validator, chosen_from, presence))
 
 
 def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:
@@ -204,14 +224,18 @@ def _save_model(
     classifier: Classifier,
     method: str,
     clips: Sequence[CachedClip],
+    validator: Validator,
     chosen_from: str,
     presence: Calibration | None,
 ) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
     folder, head = run.folder / method, run.config.stage2(method).crop_head
-    model = best_model(run, classifier, method, folder, threshold_from=chosen_from, presence=presence, crop_head=head)
+    best = partial(best_model, run, classifier, method, folder, threshold_from=chosen_from, presence=presence)
+    model = best(crop_head=bool(head))
     if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
+        if head == "auto" and not crop_head_helps(model, validator):
+            model = best()
     save_model(run.model_folder(method), model)
     say_color_mean(run, method, model.card)
 
@@ -234,7 +258,7 @@ def few_videos(catalogue: Catalogue, config: Config) -> str | None:
 
 
 def near_chance(accuracy: float, classes: int, config: Config) -> str | None:
-    """The warning for a classifier that is hardly better than chance on held-out videos; None for a better one.
+    """What is said of a classifier that is hardly better than chance on held-out videos; None for a better one.
 
     Args:
         accuracy: share of the frames whose class is right, mean over classes, 0–1: chance is 1 / classes.
@@ -245,7 +269,7 @@ def near_chance(accuracy: float, classes: int, config: Config) -> str | None:
     if accuracy >= chance + NEAR * (1 - chance):
         return None
     return (
-        f"warning: the class is right in {100 * accuracy:.0f} % of the frames of held-out videos, where chance is "
+        f"the class is right in {100 * accuracy:.0f} % of the frames of held-out videos, where chance is "
         f"{100 * chance:.0f} %: the maps will hardly show the tags; add videos, choose tags that differ in appearance"
         f"{_pretrained(config)}"
     )
@@ -253,4 +277,8 @@ def near_chance(accuracy: float, classes: int, config: Config) -> str | None:
 
 def _pretrained(config: Config) -> str:
     """The advice to use pretrained weights, where the run does not."""
-    return "" if config.backbone.pretrained else ", or begin with pretrained weights (--preset resnet50)"
+    return (
+        ""
+        if config.backbone.pretrained or config.start is not None
+        else ", or start from a trained model (leave --preset out)"
+    )

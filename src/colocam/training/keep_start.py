@@ -1,0 +1,137 @@
+"""Decide whether the decoder of the model that a training starts from stays as it is, and say how long it takes.
+
+A decoder says where the object is, not what it is, so one that was trained on other tags may fit new ones. The tags of
+held-out videos say whether it does: the head that was fitted to whole frames reads crops around the decoder's boxes. If
+the tags are as likely in the crops, the boxes hold the objects (docs/method/start.md).
+"""
+
+import time
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from colocam.maps.mapper import map_batches
+from colocam.models import Classifier, LocalizerNet
+from colocam.models.localizer_net import expanded
+from colocam.models.model_file import Model
+from colocam.run import Run
+from colocam.temporal.path import boxes_of_shots
+from colocam.training.loop import Journal
+from colocam.training.rounds import model_mapper
+from colocam.training.start import open_start
+from colocam.training.validation import Validator
+from colocam.utils.progress import say
+from colocam.utils.tensors import save_checkpoint
+
+MARGIN = 0.15
+"""How much less likely the tags may be in the crops, as a difference of cross-entropies, for the decoder to stay."""
+TIMED = 4
+"""Frames of the step that is timed."""
+
+
+class Likelihood(NamedTuple):
+    """Cross-entropy of the tags of held-out frames, of the whole frames and of crops around a decoder's boxes."""
+
+    whole: float
+    crops: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the boxes hold the objects."""
+        return self.crops <= self.whole + MARGIN
+
+
+def with_classifier(run: Run, classifier: Classifier) -> Model | None:
+    """The classifier of a run with the decoder that it starts from; None: it starts from none."""
+    model = open_start(run.config)
+    if model is None:
+        return None
+    net = LocalizerNet(classifier, model.card.decoder, map_size=model.card.map_size)
+    net.decoder.load_state_dict(model.net.decoder.state_dict())
+    return Model(net.to(run.device).eval(), model.card)
+
+
+def keep_decoder(run: Run, classifier: Classifier, method: str, validator: Validator, journal: Journal) -> bool:
+    """Decide whether the decoder of the start is used as it is; then write it as the method's checkpoint ``best``."""
+    start, folder = run.config.start, run.folder / method
+    candidate = with_classifier(run, classifier)
+    if start is None or candidate is None or start.decoder == "train" or (folder / "last.json").is_file():
+        return False
+    if start.decoder == "auto":
+        found = likelihood(candidate, validator)
+        told = f"cross-entropy of held-out tags {found.crops:.2f} in its boxes, {found.whole:.2f} in whole frames"
+        journal.rewind(journal.length)  # the line of an interrupted run
+        journal.add(method, "val", 0, 0, crops=found.crops, whole=found.whole)
+        journal.flush()
+        if not found.fits:
+            say(f"{method}: the decoder of {start.model} does not find these tags ({told}): it is trained")
+            return False
+        say(f"{method}: the decoder of {start.model} finds these tags ({told}): it stays as it is")
+    card = candidate.card
+    kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
+    post = {"focus": card.focus, "chooser": card.chooser}
+    folder.mkdir(exist_ok=True)
+    save_checkpoint(folder, "best", candidate.net.decoder.state_dict(), kept | post)
+    return True
+
+
+@torch.inference_mode()
+def crop_head_helps(model: Model, validator: Validator) -> bool:
+    """Whether the tags of the validation frames are at least as likely with the crop head as without it."""
+    net, losses = model.net, list[Tensor]()
+    for frames, classes in validator.samples.batches(model.card.size, validator.device):
+        read = net(frames).class_logits, net.classifier.logits(frames)
+        losses.append(torch.stack([F.cross_entropy(logits.float(), classes, reduction="none") for logits in read]))
+    crops, whole = torch.cat(losses, 1).mean(1).tolist()
+    say(f"class: cross-entropy of held-out tags {crops:.2f} read from crops, {whole:.2f} from whole frames")
+    return bool(crops <= whole)
+
+
+@torch.inference_mode()
+def likelihood(model: Model, validator: Validator) -> Likelihood:
+    """How likely the tags of the validation frames are in whole frames, and in crops around the boxes of a model."""
+    net, card, samples, device = model.net, model.card, validator.samples, validator.device
+    levels = [torch.from_numpy(maps) for maps in map_batches(model_mapper(model), samples, card.size, device)]
+    maps = torch.cat(levels).numpy()
+    corners, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
+    boxes = torch.from_numpy(corners).float() / maps.shape[1]
+    boxes[~torch.from_numpy(found)] = torch.tensor([0.0, 0.0, 1.0, 1.0])
+    losses: list[Tensor] = []
+    at = 0
+    for frames, classes in samples.batches(card.size, device):
+        crops = expanded(boxes[at : at + len(frames)].to(device))
+        read = net.classifier.logits(frames), net.classifier.head(net.crop_features(frames, crops))
+        losses.append(torch.stack([F.cross_entropy(logits, classes, reduction="none") for logits in read]))
+        at += len(frames)
+    whole, crops_loss = torch.cat(losses, 1).mean(1).tolist()
+    return Likelihood(whole, crops_loss)
+
+
+def say_time(run: Run, frames: int, clips: int) -> None:
+    """Print how long a training that starts from a model will take, from the time of a pass and of a step here."""
+    config, model = run.config, open_start(run.config)
+    if model is None:
+        return
+    net, size, device = model.net.to(run.device), config.frames.crop, run.device
+    images = torch.zeros(TIMED, 3, size, size, dtype=torch.uint8, device=device)
+
+    def seconds(*, step: bool) -> float:
+        begin = time.perf_counter()
+        with torch.set_grad_enabled(step):
+            if step:
+                net.maps(images)[0].mean().backward()  # type: ignore[no-untyped-call]
+            else:
+                net.classifier.encoder(images)
+        return (time.perf_counter() - begin) / TIMED
+
+    times = {step: min(seconds(step=step) for _ in range(2)) for step in (False, True)}
+    settings, head = config.stage2(config.methods[0]) if config.methods else config.localizer, config.classifier
+    head_passes = min(frames, clips * head.frames_per_clip) * head.views
+    steps = settings.rounds * settings.epochs * settings.sequences_per_clip * clips * settings.frames
+    first, second = (round(count * each / 60, 1) for count, each in ((head_passes, times[False]), (steps, times[True])))
+    say(
+        f"about {first:g} minutes for the class ({head_passes} passes); then, if the decoder of the start does not "
+        f"find your tags, about {second:g} for boxes ({steps} frames), by the time of one pass here"
+    )
