@@ -29,9 +29,9 @@ def two_tags(tmp_path, make_video, square_video):
 
 
 @pytest.fixture
-def train(colocam, tmp_path, tiny_sets):
+def train(colocam, tmp_path, tiny_training):
     """``train(videos, …)`` trains a tiny model into ``tmp_path/run``."""
-    return lambda videos, *more: colocam("train", videos, "--out", tmp_path / "run", *tiny_sets, *more)
+    return lambda videos, *more: colocam("train", videos, "--out", tmp_path / "run", *tiny_training, *more)
 
 
 def test_the_version_names_commit_and_engines(colocam):
@@ -247,8 +247,8 @@ def test_output_below_a_file(train, tmp_path, two_tags):
     assert (tmp_path / "run").read_text(encoding="utf-8") == "a file"
 
 
-def test_output_where_nobody_may_write(colocam, two_tags, tiny_sets):
-    outcome = colocam("train", two_tags, "--out", "/proc/run", *tiny_sets)
+def test_output_where_nobody_may_write(colocam, two_tags, tiny_training):
+    outcome = colocam("train", two_tags, "--out", "/proc/run", *tiny_training)
     assert "/proc/run" in outcome.error
 
 
@@ -259,8 +259,8 @@ def test_a_folder_that_is_no_run(train, tmp_path, two_tags):
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
 
 
-def test_a_run_of_another_configuration(colocam, trained, collection, frame_cache, tiny_sets):
-    arguments = ["train", collection.manifest, "--out", trained, "--frames", frame_cache, *tiny_sets]
+def test_a_run_of_another_configuration(colocam, trained, collection, frame_cache, tiny_training):
+    arguments = ["train", collection.manifest, "--out", trained, "--frames", frame_cache, *tiny_training]
     before = (trained / "config.yaml").read_bytes()
     methods = ["--set", "methods=[colocam, fcam]"]
     error = colocam(*arguments, *methods, "--set", "localizer.losses.coloc=3").error
@@ -271,8 +271,8 @@ def test_a_run_of_another_configuration(colocam, trained, collection, frame_cach
     assert (trained / "config.yaml").read_bytes() == before
 
 
-def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cache, tiny_sets, two_tags):
-    same = ["--out", trained, "--frames", frame_cache, *tiny_sets, "--set", "methods=[colocam, fcam]"]
+def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cache, tiny_training, two_tags):
+    same = ["--out", trained, "--frames", frame_cache, *tiny_training, "--set", "methods=[colocam, fcam]"]
     assert f"{trained} holds a run on other videos or boxes" in colocam("train", two_tags, *same).error
     with_boxes = colocam("train", collection.manifest, *same, "--boxes", collection.truth)
     assert f"{trained} holds a run on other videos or boxes" in with_boxes.error
@@ -288,10 +288,20 @@ def refused_by_a_full_disk(command, target, colocam, full_disk) -> None:
 
 
 def test_a_full_disk_at_the_start_and_then_the_same_command(
-    colocam, collection, frame_cache, tiny_sets, trained, tmp_path, full_disk
+    colocam, collection, frame_cache, tiny_training, trained, tmp_path, full_disk
 ):
     run = tmp_path / "run"
-    command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets, "--set", "methods=[]"]
+    command = [
+        "train",
+        collection.manifest,
+        "--out",
+        run,
+        "--frames",
+        frame_cache,
+        *tiny_training,
+        "--set",
+        "methods=[]",
+    ]
     refused_by_a_full_disk(command, run / "data.json", colocam, full_disk)
     assert not (run / "config.yaml").exists()
     outcome = colocam(*command)
@@ -301,10 +311,10 @@ def test_a_full_disk_at_the_start_and_then_the_same_command(
 
 
 def test_a_full_disk_for_the_cams_and_then_the_same_command(
-    colocam, collection, frame_cache, tiny_sets, trained, tmp_path, full_disk
+    colocam, collection, frame_cache, tiny_training, trained, tmp_path, full_disk
 ):
     run = tmp_path / "run"
-    command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets]
+    command = ["train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_training]
     command += ["--set", "methods=[colocam, fcam]"]
     shutil.copytree(trained, run, ignore=shutil.ignore_patterns("cams.*", "model.*", "fcam"))
     lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -512,9 +522,9 @@ def test_a_missing_argument_shows_the_usage(new_colocam):
 
 
 def test_training_may_end_with_a_measurement_and_the_report(
-    colocam, own_run, collection, frame_cache, tiny_sets, tmp_path
+    colocam, own_run, collection, frame_cache, tiny_training, tmp_path
 ):
-    command = ["train", collection.manifest, "--out", own_run, "--frames", frame_cache, *tiny_sets]
+    command = ["train", collection.manifest, "--out", own_run, "--frames", frame_cache, *tiny_training]
     command += ["--set", "methods=[colocam, fcam]"]
     outcome = colocam(*command, "--test-boxes", collection.truth)
     assert outcome.code == 0

@@ -23,7 +23,7 @@ from colocam.config import (
 from colocam.errors import ColocamError
 
 
-def refusal(*overrides, file=None, preset="cpu"):
+def refusal(*overrides, file=None, preset="demo"):
     with pytest.raises(ColocamError) as refused:
         load_config(preset, file, overrides)
     text = str(refused.value)
@@ -31,14 +31,14 @@ def refusal(*overrides, file=None, preset="cpu"):
     return text
 
 
-@pytest.mark.parametrize("name", ["cpu", "paper"])
+@pytest.mark.parametrize("name", ["demo", "laptop", "paper"])
 def test_every_preset_loads_and_survives_a_round_trip(name, tmp_path):
     config = load_config(name)
     write_config(tmp_path / "config.yaml", config)
     assert read_config(tmp_path / "config.yaml") == config
     written = yaml.safe_load((tmp_path / "config.yaml").read_text(encoding="utf-8"))
     assert written == config.model_dump(mode="json")  # also what nobody set
-    assert set(preset_names()) == {"cpu", "lite0", "paper", "resnet50"}
+    assert set(preset_names()) == {"demo", "laptop", "lite0", "paper", "resnet50"}
 
 
 def test_the_papers_numbers_are_in_the_preset_paper():
@@ -56,8 +56,8 @@ def test_the_papers_numbers_are_in_the_preset_paper():
 def test_file_lies_over_preset_and_override_over_file(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("seed: 3\nlocalizer: {seeds: {foreground: 7}, lr: 2e-3}\n", encoding="utf-8")
-    config = load_config("cpu", file, ["localizer.lr=0.5", "methods=[fcam, colocam]"])
-    preset = load_config("cpu")
+    config = load_config("demo", file, ["localizer.lr=0.5", "methods=[fcam, colocam]"])
+    preset = load_config("demo")
     assert config.seed == 3
     assert config.localizer.seeds.foreground == 7
     assert config.localizer.seeds.background == preset.localizer.seeds.background
@@ -67,25 +67,28 @@ def test_file_lies_over_preset_and_override_over_file(tmp_path):
 
 
 def test_arguments_of_a_network_do_not_outlive_its_name(tmp_path):
-    arguments = load_config("cpu").backbone.args
+    arguments = load_config("demo").backbone.args
     assert arguments
-    assert load_config("cpu", None, ["backbone.name=vgg16"]).backbone.args == {}
-    assert load_config("cpu", None, ["backbone.name=vgg16"]).backbone.output_stride == 8
-    assert load_config("cpu", None, ["backbone.name=resnet10t"]).backbone.args == arguments
-    assert load_config("cpu", None, ["backbone.args={drop_rate: 0.1}"]).backbone.args == {**arguments, "drop_rate": 0.1}
+    assert load_config("demo", None, ["backbone.name=vgg16"]).backbone.args == {}
+    assert load_config("demo", None, ["backbone.name=vgg16"]).backbone.output_stride == 8
+    assert load_config("demo", None, ["backbone.name=resnet10t"]).backbone.args == arguments
+    assert load_config("demo", None, ["backbone.args={drop_rate: 0.1}"]).backbone.args == {
+        **arguments,
+        "drop_rate": 0.1,
+    }
     for overrides in (["backbone.args={a: 1}", "backbone.name=x"], ["backbone.name=x", "backbone.args.a=1"]):
-        assert load_config("cpu", None, overrides).backbone.args == {"a": 1}
+        assert load_config("demo", None, overrides).backbone.args == {"a": 1}
     (tmp_path / "vit.yaml").write_text("backbone: {name: vit_tiny_patch16_224}\n", encoding="utf-8")
-    assert load_config("cpu", tmp_path / "vit.yaml").backbone.args == {}
+    assert load_config("demo", tmp_path / "vit.yaml").backbone.args == {}
 
 
 @pytest.mark.parametrize("text", ["1e-3", "1E-3", "0.001", "1.0e-3", "+1e-3"])
 def test_numbers_as_people_write_them(text):
-    assert load_config("cpu", None, [f"classifier.lr={text}"]).classifier.lr == 1e-3
+    assert load_config("demo", None, [f"classifier.lr={text}"]).classifier.lr == 1e-3
 
 
 def test_what_looks_like_a_number_inside_a_name_stays_a_name():
-    assert load_config("cpu", None, ["backbone.name=1e3net"]).backbone.name == "1e3net"
+    assert load_config("demo", None, ["backbone.name=1e3net"]).backbone.name == "1e3net"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +176,7 @@ def test_values_that_yaml_cannot_mean_are_refused(override):
 
 def test_unknown_preset():
     assert "did you mean 'paper'?" in refusal(preset="papers")
-    assert "valid are cpu, lite0, paper" in refusal(preset="zzz")
+    assert "valid are demo, laptop, lite0, paper" in refusal(preset="zzz")
 
 
 def test_files_that_are_no_configuration(tmp_path):
@@ -209,7 +212,7 @@ def test_no_code_runs_from_yaml(tmp_path):
 
 
 def test_methods_change_only_what_defines_them():
-    config = load_config("cpu", None, ["localizer.losses.coloc=3.0"])
+    config = load_config("demo", None, ["localizer.losses.coloc=3.0"])
     own = config.localizer
     assert config.stage2("colocam") == own
     fcam, tcam = config.stage2("fcam"), config.stage2("tcam")
@@ -263,10 +266,10 @@ def test_words_that_old_yaml_takes_for_booleans_stay_words(word):
 def test_off_can_be_said_without_quotes(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("localizer: {color_mean: off}\n", encoding="utf-8")
-    assert load_config("cpu").localizer.color_mean == "auto"
+    assert load_config("demo").localizer.color_mean == "auto"
     for config in (
-        load_config("cpu", file=file),
-        load_config("cpu", overrides=["localizer.color_mean=off"]),
+        load_config("demo", file=file),
+        load_config("demo", overrides=["localizer.color_mean=off"]),
     ):
         assert config.localizer.color_mean == "off"
         write_config(tmp_path / "written.yaml", config)

@@ -135,7 +135,7 @@ def _results(folder: Path) -> None:
         "parquet": {"table": "parquet", "annotate": False, "options": Options("cpu", instances=True)},
     }.items():
         localize_file("model.onnx", "videos/h264.mp4", f"results/{name}", **how)
-    run = train(Path("manifest.csv"), Path("run"), load_config("cpu", folder / "config.yaml"), frames=Path("frames"))
+    run = train(Path("manifest.csv"), Path("run"), load_config("demo", folder / "config.yaml"), frames=Path("frames"))
     evaluate(run, folder / "truth.csv", options=Options("cpu"))
     (folder / "index").mkdir()
     text = (folder / "manifest.csv").read_text(encoding="utf-8").replace("\nvideos/", "\n../videos/")

@@ -30,7 +30,7 @@ SOUND: dict[str, tuple[str, ...]] = {
     "apart": ("0", "2"),
     "tolerance": ("0", "4"),
     "size": ("224", "1"),
-    "preset": ("cpu", "paper"),
+    "preset": ("demo", "paper"),
     "overrides": ("seed=3", "classifier.epochs=1", "localizer.color_mean=off", "cam=gradcam", "localizer.frames=2"),
     "version": ("1", "2.2"),
     "seed": ("1",),

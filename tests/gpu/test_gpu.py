@@ -462,7 +462,7 @@ def test_thresholds_and_boxes_are_those_of_the_cpu():
 def stage2_task(folder, recorded, seen):
     """Stage 2 on synthetic clips with a term that notes the tensors of each step."""
     chosen = ["localizer.batch=6", "localizer.frames=3", "localizer.sampler=adjacent", "localizer.losses.coloc=0.5"]
-    config = load_config("cpu", overrides=[*SMALL, *chosen])
+    config = load_config("demo", overrides=[*SMALL, *chosen])
     clips = _cached_clips(Path(folder), config.frames.resize)[:14]
     torch.manual_seed(0)
     classifier = Classifier(config.backbone, len(CLASSES)).to(GPU).eval()
@@ -540,7 +540,7 @@ def test_batch_norms_of_two_processes_are_those_of_one():
 def localizer(**reading):
     """A network of random weights whose batch norms have statistics and weights of their own, as after training."""
     torch.manual_seed(0)
-    config = load_config("cpu", overrides=SMALL)
+    config = load_config("demo", overrides=SMALL)
     return unsettle(LocalizerNet(Classifier(config.backbone, 3, **reading), config.localizer.decoder))
 
 
@@ -612,7 +612,7 @@ def test_the_logistic_regression_of_the_gpu_is_that_of_the_cpu():
 
 
 def test_boxes_do_not_depend_on_the_batch():
-    config = load_config("cpu", overrides=SMALL)
+    config = load_config("demo", overrides=SMALL)
     card = Card(
         method="colocam", tags=("a", "b", "c"), size=64, threshold=0.5, threshold_from="tags-only",
         backbone=config.backbone, decoder=config.localizer.decoder, presence=(1.0, 0.0), color_mean="clip", focus=True,

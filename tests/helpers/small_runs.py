@@ -28,7 +28,7 @@ TINY = (
 
 @pytest.fixture(scope="session")
 def tiny() -> tuple[str, ...]:
-    """Overrides of the preset ``cpu`` for a model that trains in a second."""
+    """Overrides of the preset ``demo`` for a model that trains in a second."""
     return TINY
 
 
@@ -36,6 +36,12 @@ def tiny() -> tuple[str, ...]:
 def tiny_sets() -> list[str]:
     """The same for the command line."""
     return [word for override in TINY for word in ("--set", override)]
+
+
+@pytest.fixture(scope="session")
+def tiny_training(tiny_sets) -> list[str]:
+    """What ``colocam train`` needs for such a model, which may know its classes badly."""
+    return ["--preset", "demo", "--anyway", *tiny_sets]
 
 
 def train_tiny(folder: Path, collection: Collection) -> None:

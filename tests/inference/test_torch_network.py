@@ -33,7 +33,7 @@ def network(tiny):
 
     def build(size=None, *, crop_head=False):
         torch.manual_seed(0)
-        config = load_config("cpu", overrides=tiny)
+        config = load_config("demo", overrides=tiny)
         classifier = Classifier(config.backbone, 3, size=size, normalize=size is not None)
         return unsettle(LocalizerNet(classifier, config.localizer.decoder, crop_head=crop_head))
 
@@ -62,7 +62,7 @@ def count(kind, net):
 def test_folded_norms_and_fused_convolutions_change_nothing(backbone, size, norms, relus):
     blocks = "[8, 8, 8]" if backbone == "vgg11_bn" else "[16, 8, 8, 8, 4]"
     own = [f"backbone.name={backbone}", f"localizer.decoder={blocks}", "frames.resize=40", "frames.crop=32"]
-    config = load_config("cpu", overrides=["backbone.pretrained=false", *own])
+    config = load_config("demo", overrides=["backbone.pretrained=false", *own])
     torch.manual_seed(0)
     net = unsettle(LocalizerNet(Classifier(config.backbone, 3, size=size), config.localizer.decoder))
     frames = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)

@@ -10,7 +10,7 @@ from colocam.training.train import EXPECTED, FEW, few_videos, near_chance
 from colocam.types import Clip
 from tests.helpers.csv_tables import csv_rows
 
-CPU, PRETRAINED = load_config("cpu"), load_config("resnet50")
+SCRATCH, PRETRAINED = load_config("demo"), load_config("resnet50")
 
 
 def catalogue(**videos):
@@ -25,21 +25,21 @@ def catalogue(**videos):
 
 
 def test_classes_with_few_videos_are_named():
-    assert few_videos(catalogue(owl=10, cat=12), CPU) is None
-    told = few_videos(catalogue(owl=3, cat=12, fox=9), CPU)
+    assert few_videos(catalogue(owl=10, cat=12), SCRATCH) is None
+    told = few_videos(catalogue(owl=3, cat=12, fox=9), SCRATCH)
     assert told.startswith("warning: 2 of 3 tags have fewer than 10 videos or shots (owl 3, fox 9); on real videos")
     assert "2 of each gave 48 % right boxes and 42 % right classes, 10 gave 75 and 74 %" in told
-    assert "5 of each gave 73 % right boxes" in few_videos(catalogue(owl=4, cat=12), CPU)
-    assert "--preset resnet50" in told
+    assert "5 of each gave 73 % right boxes" in few_videos(catalogue(owl=4, cat=12), SCRATCH)
+    assert "leave --preset out" in told
     assert "preset" not in few_videos(catalogue(owl=3, cat=12), PRETRAINED)
-    many = few_videos(catalogue(**{f"tag{n}": 2 for n in range(8)}), CPU)
+    many = few_videos(catalogue(**{f"tag{n}": 2 for n in range(8)}), SCRATCH)
     assert "tag4 2 and 3 more)" in many
 
 
 @pytest.mark.parametrize(("classes", "bound"), [(2, 0.625), (4, 0.4375), (10, 0.325)])
 def test_a_class_near_chance_is_told_with_its_accuracy(classes, bound):
-    assert near_chance(bound + 0.01, classes, CPU) is None
-    told = near_chance(bound - 0.01, classes, CPU)
+    assert near_chance(bound + 0.01, classes, SCRATCH) is None
+    told = near_chance(bound - 0.01, classes, SCRATCH)
     assert f"{100 * bound - 1:.0f} % of the frames of held-out videos, where chance is {100 / classes:.0f} %" in told
 
 

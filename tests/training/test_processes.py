@@ -22,12 +22,12 @@ FAST = ("classifier.epochs=1", "localizer.epochs=1", "localizer.lr=0.01", "class
 
 
 @pytest.fixture(scope="module")
-def train(processes, collection, frame_cache, tiny_sets):
+def train(processes, collection, frame_cache, tiny_training):
     """``train(out, world, override, …, signals={})`` runs ``colocam train`` in several processes."""
 
     def run(out, world, *overrides, signals=None):
         sets = [word for override in (*FAST, *overrides) for word in ("--set", override)]
-        command = ["train", collection.manifest, "--out", out, "--frames", frame_cache, *tiny_sets, *sets]
+        command = ["train", collection.manifest, "--out", out, "--frames", frame_cache, *tiny_training, *sets]
         return processes(world, "tests.helpers.forked_processes:command_line", *command, signals=signals)
 
     return run

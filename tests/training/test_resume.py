@@ -40,12 +40,12 @@ def watched(processes):
 
 
 @pytest.fixture(scope="module")
-def whole(watched, collection, frame_cache, tiny_sets, tmp_path_factory):
+def whole(watched, collection, frame_cache, tiny_training, tmp_path_factory):
     """An uninterrupted run of a real process: its folder, its command for another folder, and its number of events."""
     folder = tmp_path_factory.mktemp("whole") / "run"
 
     def command(out: Path) -> list[str]:
-        return ["train", str(collection.manifest), "--out", str(out), "--frames", str(frame_cache), *tiny_sets]
+        return ["train", str(collection.manifest), "--out", str(out), "--frames", str(frame_cache), *tiny_training]
 
     code, err = watched(command(folder), folder)
     assert code == 0

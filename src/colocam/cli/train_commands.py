@@ -166,7 +166,7 @@ def train(
     if start is not None:
         changes.append(f"start.model={json.dumps(start)}")
     chosen = load_config(preset or ("laptop" if start else default_preset(device)), config, changes)
-    if is_first():
+    if is_first() and (preset is None or chosen.start is not None):
         say(_what_is_trained(preset, chosen.start.model if chosen.start else None))
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
@@ -197,6 +197,4 @@ def _what_is_trained(preset: str | None, start: str | None) -> str:
     if start is not None:
         why = "no GPU" if preset is None else f"preset {preset}"
         return f"{why}: training starts from the model {start}; --from names another, --preset resnet50 suits a GPU"
-    if preset is None:
-        return "GPU: preset resnet50; --preset or --from choose otherwise"
-    return f"preset {preset}"
+    return "GPU: preset resnet50; --preset or --from choose otherwise"

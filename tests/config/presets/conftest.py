@@ -9,7 +9,7 @@ from colocam.cli import main
 from colocam.config import Backbone, load_config
 
 PRESETS = {
-    "cpu": ("frames.resize=36", "frames.crop=32", "classifier.epochs=2", "localizer.epochs=2"),
+    "demo": ("frames.resize=36", "frames.crop=32", "classifier.epochs=2", "localizer.epochs=2"),
     "resnet50": (
         "frames.resize=72",
         "frames.crop=64",
@@ -24,6 +24,12 @@ PRESETS = {
         "frames.resize=108",
         "frames.crop=96",
         "frames.map_size=48",
+        "classifier.frames_per_clip=2",
+        "localizer.epochs=1",
+        "localizer.batch=8",
+        "localizer.sequences_per_clip=1",
+    ),
+    "laptop": (
         "classifier.frames_per_clip=2",
         "localizer.epochs=1",
         "localizer.batch=8",
@@ -62,7 +68,7 @@ def random_weights(path: Path, backbone: Backbone) -> None:
 def preset_run(shared, collection) -> Callable[[str], Path]:
     """``preset_run(name)`` is the run folder of a shipped preset, trained by the command on tiny frames; read only.
 
-    The preset ``lite0`` is taught by that of ``resnet50``, as its guide says.
+    The preset ``lite0`` is taught by that of ``resnet50``, as its guide says, and ``laptop`` starts from it.
     """
 
     def train_preset(folder: Path, preset: str) -> None:
@@ -71,10 +77,12 @@ def preset_run(shared, collection) -> Callable[[str], Path]:
         if backbone.pretrained:
             random_weights(folder / "encoder.safetensors", backbone)
             changes.append(f"backbone.weights={folder / 'encoder.safetensors'}")
-        command = ["train", collection.manifest, "--preset", preset, "--out", folder / "run"]
+        command = ["train", collection.manifest, "--preset", preset, "--out", folder / "run", "--anyway"]
         command += [word for change in changes for word in ("--set", change)]
         if preset == "lite0":
             command += ["--teacher", get("resnet50")]
+        elif preset == "laptop":
+            command += ["--from", get("lite0")]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.argv", ["colocam", *map(str, command)])
             with pytest.raises(SystemExit) as stop:

@@ -23,6 +23,9 @@ from tests.helpers.csv_tables import csv_rows
 from tests.helpers.run_files import journal
 
 SIZES = {
+    "start.model",
+    "backbone.mean",
+    "backbone.std",
     "frames.resize",
     "frames.crop",
     "frames.map_size",
@@ -34,7 +37,9 @@ SIZES = {
     "localizer.batch",
     "localizer.sequences_per_clip",
 }
-"""Settings that may differ from the preset's: they make a run longer or shorter, and switch nothing on or off."""
+"""Settings that may differ from the preset's: they make a run longer or shorter, and switch nothing on or off.
+
+A model to start from brings the mean and the deviation of its frames."""
 LENGTHS = {"bus/short": 3, "cat/middle": 5, "owl/long": 34}
 """Videos and their frames; a pass of the network has 32 rows."""
 CORNERS = ("x1", "y1", "x2", "y2")
