@@ -66,7 +66,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
     settings, side = config.stage2("colocam"), config.frames.map_size
     bare = config.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = make_classifier(config, bare, len(TAGS))
-    net = LocalizerNet(classifier, settings.decoder, map_size=side, crop_head=settings.crop_head).to(device)
+    net = LocalizerNet(classifier, settings.decoder, map_size=side, crop_head=bool(settings.crop_head)).to(device)
     _fit(net, config.frames.crop, device)
     card = Card(
         method="colocam",
@@ -83,7 +83,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
         class_size=config.classifier.size,
         map_size=side,
         normalize=config.classifier.fit == "logistic",
-        crop_head=settings.crop_head,
+        crop_head=bool(settings.crop_head),
     )
     folder.mkdir(exist_ok=True)
     save_model(folder, Model(net.cpu().eval(), card))

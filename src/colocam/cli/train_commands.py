@@ -171,10 +171,17 @@ def train(
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     picture = Glances(out / "picture.jpg", out, None, {"start": 1, **dict.fromkeys(chosen.methods, 1)})
-    shown = {} if chosen.start is None else {"after_epoch": picture}
-    how: dict[str, Any] = {"boxes": boxes, "frames": frames, "device": device, "stop_near_chance": not anyway}
     try:
-        run = run_training(videos, out, chosen, **how, **shown)
+        run = run_training(
+            videos,
+            out,
+            chosen,
+            boxes=boxes,
+            frames=frames,
+            device=device,
+            after_epoch=None if chosen.start is None else picture,
+            stop_near_chance=not anyway,
+        )
     except NearChanceError as error:
         raise NearChanceError(f"{error}; the same command with --anyway goes on") from error
     if not is_first():
