@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NEED_GB := 8
 
-.PHONY: help install demo test lowest lowest-train coverage fuzz docs dist dist-test lint format clean
+.PHONY: help install demo browser test lowest lowest-train coverage fuzz docs dist archive wheels dist-test \
+  check-release lint format clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -24,8 +25,13 @@ demo: install  ## make tagged videos, train on the tags, show boxes, write demo/
 # Compiled files are kept, whatever the shell says: each worker and each process of a test would compile all tests again.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 
-test: install  ## run the tests
-	$(PYTEST)
+ROOM ?=
+
+test: install  ## run the tests; those of one room: make test ROOM=labels
+	$(PYTEST) $(if $(ROOM),tests/$(ROOM))
+
+browser: install  ## install Chromium for the tests of the page, where the system has none
+	[ -x /usr/bin/chromium ] || $(BIN)/playwright install --with-deps chromium
 
 coverage: install  ## run the tests and measure which lines they run; tracing takes half as long again
 	$(PYTEST) --cov=colocam --cov-report=term --cov-fail-under=93
@@ -83,17 +89,38 @@ dist: install  ## build the source archive, the wheel for this machine and that 
 	$(if $(wildcard models/*/*.onnx),$(BIN)/python -m build --wheel --outdir dist models)
 	@ls -l dist
 
+BUILD := .venv-build
+BUILD_PIP := $(BUILD)/bin/python -m pip install --quiet --disable-pip-version-check
+
+archive:  ## build the source archive and the wheel of the ready models into dist; needs no installation
+	$(PYTHON) -m venv --clear $(BUILD)
+	$(BUILD_PIP) build
+	$(BUILD)/bin/python -m build --sdist --outdir dist
+	$(BUILD)/bin/python -m build --wheel --outdir dist models
+
+wheels:  ## build wheels that run on other machines into dist, with cibuildwheel (on Linux it needs Docker or Podman)
+	$(PYTHON) -m venv --clear $(BUILD)
+	$(BUILD_PIP) build cibuildwheel==4.3.5
+	$(BUILD)/bin/python -m build --sdist --outdir $(BUILD)/archive
+	$(BUILD)/bin/python -m cibuildwheel --output-dir dist $$(ls $(BUILD)/archive/colocam-*.tar.gz)
+
+TAG ?=
+
+check-release:  ## check that version, change log, citation, tag and files of dist agree: make check-release TAG=v0.3.0
+	$(PYTHON) scripts/check_release.py $(TAG)
+
 dist-test: install  ## install the wheel without torch into an empty environment and run its commands
 	$(BIN)/python scripts/check_wheel.py
 
-lint: install  ## check format, lint rules and types
+lint: install  ## check format, lint rules and types, and the scripts of the page
 	$(BIN)/ruff format --check src lab tests scripts setup.py
 	$(BIN)/ruff check src lab tests scripts setup.py
 	$(BIN)/mypy
+	$(BIN)/oxlint --deny-warnings src/colocam/serve/page
 
 format: install  ## format the code and apply automatic fixes
 	$(BIN)/ruff format src lab tests scripts setup.py
 	$(BIN)/ruff check --fix src lab tests scripts setup.py
 
 clean:  ## remove .venv, the demo folder and what was built
-	rm -rf $(VENV) $(LOW) demo dist build site .cache src/colocam/native/*.so
+	rm -rf $(VENV) $(LOW) $(BUILD) demo dist build site .cache src/colocam/native/*.so

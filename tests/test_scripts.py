@@ -18,6 +18,7 @@ from lab import runs
 from tests.helpers.doc_pages import INLINE, PAGES, prose
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "scripts").glob("*.py"))
+STORED = Path(__file__).parent / "stored" / "version-0.1.0"
 CORRECTIONS = SCRIPTS[0].parents[1] / "lab" / "corrections.py"
 NOT_COMMANDS = {
     "check_machine",  # runs before anything is installed
@@ -195,3 +196,28 @@ def test_fonts_of_another_host_are_found(script, tmp_path, capsys):
     with pytest.raises(SystemExit):
         script(named("check_site"), tmp_path)
     assert "style.css: https://fonts.example.org/a.css: loaded from another host" in capsys.readouterr().out
+
+
+def test_a_release_names_one_version_everywhere(tmp_path):
+    differences = runpy.run_path(str(named("check_release")))["differences"]
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    (tmp_path / "CITATION.cff").write_text("title: x\nversion: 1.2.2\n")
+    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 1.2.3 (unreleased)\n\n## 1.2.2 (2026-01-01)\n")
+    (tmp_path / "dist" / "colocam-1.2.3-cp311-abi3-linux_x86_64.whl").touch()
+    (tmp_path / "dist" / "colocam-1.2.1.tar.gz").touch()
+    assert [line.partition(":")[0] for line in differences("v1.2.3", tmp_path)] == [
+        *("CITATION.cff", "CHANGELOG.md", "dist/colocam-1.2.1.tar.gz")
+    ]
+    (tmp_path / "CITATION.cff").write_text("title: x\nversion: 1.2.3\n")
+    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## 1.2.3 (2026-01-01)\n")
+    (tmp_path / "dist" / "colocam-1.2.1.tar.gz").unlink()
+    assert differences("v1.2.3", tmp_path) == []
+
+
+def test_memory_is_measured_over_all_processes(script, tmp_path):
+    """Two numbers of frames, one video and a folder each, and a figure."""
+    said = script(named("memory_curve"), STORED / "model.onnx", tmp_path / "memory.png", "--frames", 5, 10)
+    assert re.findall(r"of (\d+) frames", said) == ["5", "5", "10", "10"]
+    assert all(float(value) > 50 for value in re.findall(r": (\d+) MB", said))
+    assert (tmp_path / "memory.png").read_bytes()[:4] == b"\x89PNG"

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.utils.extras import __version__
+from colocam.utils.extras import EXTRAS, __version__
 from colocam.video.fence import decode
 
 
@@ -42,6 +44,30 @@ def test_the_version_names_commit_and_engines(colocam):
     first, second = outcome.out.splitlines()
     assert re.fullmatch(rf"colocam {re.escape(__version__)}{commit}", first)
     assert second == f"engine: onnxruntime {version('onnxruntime')}, torch {version('torch')}"
+
+
+def test_a_bug_report_names_versions_and_no_file_of_the_user(colocam):
+    report = colocam("--version", "--all")
+    rows = dict(line.split(": ", 1) for line in report.out.splitlines()[1:])
+    assert rows["Python"].startswith(platform.python_version())
+    assert rows["torch"].startswith(torch.__version__)
+    assert "CPUExecutionProvider" in rows["onnxruntime"]
+    assert {f"extra {name}" for name in EXTRAS.values()} <= rows.keys()
+    assert rows["extra train"] == "yes"
+    assert not any(path in report.out for path in (str(Path.home()), str(Path.cwd()), sys.prefix))
+
+
+def test_a_bug_report_names_what_is_missing(new_colocam):
+    report = new_colocam("--version", "--all", absent=["torch", "fastapi"])
+    assert report.code == 0
+    assert "torch: not installed" in report.out
+    assert "extra serve: no: fastapi not installed" in report.out
+
+
+def test_all_without_version_is_refused(colocam):
+    outcome = colocam("--all")
+    assert outcome.code == 2
+    assert "--all goes with --version" in outcome.err
 
 
 # pipes

@@ -19,7 +19,7 @@ from colocam.cli.video_commands import label, localize, serve
 from colocam.errors import ColocamError, InterruptedRunError, NearChanceError
 from colocam.utils.device import is_first
 from colocam.utils.extensions import VARIABLE, load_extensions
-from colocam.utils.extras import EXTRAS, not_installed, version_text
+from colocam.utils.extras import EXTRAS, not_installed, report_text, version_text
 from colocam.utils.progress import end_like_ctrl_c, leave, say
 
 app = typer.Typer(
@@ -41,21 +41,23 @@ app.add_typer(index_app, name="index")
 app.add_typer(config_app, name="config")
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - called by typer
-    if wanted:
-        print(version_text())
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
     context: typer.Context,
     *,
-    version: Annotated[  # noqa: ARG001 - its callback prints it
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --version: everything that a bug report needs.")
     ] = False,
 ) -> None:
     """Take the options that stand before a command, and load the extensions that it may need."""
+    if version:
+        print(version_text(), *([report_text()] if everything else []), sep="\n")
+        raise typer.Exit
+    if everything:
+        context.fail("--all goes with --version")
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
     lists_names = context.invoked_subcommand in {"export", "import", "index"}
     if lists_names or "--help" not in sys.argv:  # no other help waits for torch because an extension imports it
         load_extensions()

@@ -1,10 +1,13 @@
 """The package itself: its version, packages that only some commands need, names imported on first use."""
 
+import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,56 @@ def version_text() -> str:
     commit = _commit()
     engines = [f"{name} {found}" for name in ("onnxruntime", "torch") if (found := _version_of(name))]
     return f"colocam {__version__}{f' (commit {commit})' if commit else ''}\nengine: {', '.join(engines)}"
+
+
+def report_text() -> str:
+    """What a bug report needs: versions of system, libraries and extras. It names no file of the user.
+
+    onnxruntime and torch are imported, since only they know their devices.
+    """
+    rows = {
+        "Python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "CPUs": f"{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()}",
+        "loops in C": "yes" if find_spec("colocam.native.kernels") else "no",
+    }
+    for name in ("numpy", "av", "opencv-python-headless", "colocam-models"):
+        rows[name] = _version_of(name) or "not installed"
+    rows["onnxruntime"] = _onnxruntime()
+    rows["torch"] = _torch()
+    packages = {extra: [name for name, needs in EXTRAS.items() if needs == extra] for extra in EXTRAS.values()}
+    for extra, names in packages.items():
+        missing = [name for name in names if not _is_there(name)]
+        rows[f"extra {extra}"] = f"no: {', '.join(missing)} not installed" if missing else "yes"
+    return "\n".join(f"{name}: {value}" for name, value in rows.items())
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # hidden: it stands as None among the imported modules
+        return False
+
+
+def _onnxruntime() -> str:
+    try:
+        import onnxruntime  # noqa: PLC0415 - for this report alone
+    except ImportError as error:
+        return f"cannot be imported ({type(error).__name__})"
+    return f"{onnxruntime.__version__}, {', '.join(onnxruntime.get_available_providers())}"
+
+
+def _torch() -> str:
+    if not _is_there("torch"):
+        return "not installed"
+    try:
+        import torch  # noqa: PLC0415 - for this report alone
+    except ImportError as error:
+        return f"cannot be imported ({type(error).__name__})"
+    if not torch.cuda.is_available():
+        return f"{torch.__version__}, no CUDA device"
+    names = ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
+    return f"{torch.__version__}, CUDA {torch.version.cuda}, {names}"
 
 
 def _version_of(package: str) -> str | None:
