@@ -109,8 +109,8 @@ TAG ?=
 check-release:  ## check that version, change log, citation, tag and files of dist agree: make check-release TAG=v0.3.0
 	$(PYTHON) scripts/check_release.py $(TAG)
 
-dist-test: install  ## install the wheel without torch into an empty environment and run its commands
-	$(BIN)/python scripts/check_wheel.py
+dist-test: install  ## type the commands of the README, with the wheels of this commit in empty environments
+	$(BIN)/python scripts/newcomer.py
 
 lint: install  ## check format, lint rules and types, and the scripts of the page
 	$(BIN)/ruff format --check src lab tests scripts setup.py

@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import signal
 import sys
 
 import pytest
@@ -23,6 +24,7 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True, max_examples=50)
 settings.load_profile("steady")
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it, as nohup does
 atexit.register(gc.unfreeze)  # compiled modules complain at the end of the process if they are not freed
 
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from colocam.utils.extras import EXTRAS, not_installed
+from tests.helpers.hidden_modules import hiding, packages_of_extras
 
 STORED = Path(__file__).parent / "stored" / "version-0.1.0"
-HEAVY = ["torch", "torchvision", "timm", "segmentation_models_pytorch", "safetensors", "matplotlib", "scipy", "pyarrow"]
-HEAVY += ["jinja2", "onnx", "onnxscript", "transformers", "ray", "tensorboard"]
+EXTRA = packages_of_extras() | {"scipy", "torchvision", "transformers"}
 
 CODE = """
-import json, sys
+import json, shutil, sys
 from pathlib import Path
 
-sys.modules.update(dict.fromkeys(sys.argv[4].split(","), None))  # importing them fails
 import colocam
+import cv2
 import numpy as np
 from colocam.cli import app
 from colocam.maps.postprocess import arrays_with_color_mean
@@ -47,8 +47,19 @@ def colocam_(*words):
 
 colocam_("localize", stored / "model.onnx", stored / "video.mp4", "-o", out, "--masks")
 colocam_("localize", stored / "model.onnx", stored / "video.mp4", "-o", out / "many", "--instances", "--no-video")
-for name in ("coco", "cvat", "yolo", "mot", "voc", "label-studio", "csv", "masks"):
-    colocam_("export", out / "video.csv", "--to", name, "-o", out / name)
+videos, pictures = out / "videos", out / "pictures"
+videos.mkdir(), pictures.mkdir()
+for name in ("a", "b", "c"):
+    shutil.copy(stored / "video.mp4", videos / f"{name}.mp4")
+for index in range(3):
+    cv2.imwrite(str(pictures / f"{index}.png"), np.full((48, 64, 3), 50 * index, np.uint8))
+colocam_("localize", stored / "model.onnx", videos, "-o", out / "several", "--workers", "2", "--masks")
+colocam_("localize", stored / "model.onnx", pictures, "-o", out / "images")
+for name in {*colocam.labels.writable()} - {"parquet"}:  # which needs an extra
+    images = ["--images"] if name == "label-studio-masks" else []
+    colocam_("export", out / "several", "--to", name, "-o", out / "to" / name, *images)
+colocam_("export", out / "images", "--to", "coco", "-o", out / "to" / "coco-of-images")
+colocam_("export", out / "video.csv", "--to", "coco", "-o", out / "coco")
 colocam_("import", out / "coco", "--from", "coco", "--tables", out / "video.csv", "-o", out / "corrections.csv")
 colocam_("review", out / "video.csv", "-o", out / "review.csv")
 (out / "truth.csv").write_text("clip,frame,present,x1,y1,x2,y2,tag,split,width,height\\n"
@@ -56,20 +67,26 @@ colocam_("review", out / "video.csv", "-o", out / "review.csv")
 (out / "boxes.csv").write_text("clip,frame,x1,y1,x2,y2,score\\na,0,1,1,9,9,0.9\\na,0,11,11,19,19,0.8\\n")
 colocam_("score", out / "boxes.csv", "--boxes", out / "truth.csv", "--json", out / "score.json")
 colocam_("config", "schema")
-import colocam.serve.server
 print(json.dumps(found))
 """
 
 
 def test_the_commands_of_the_light_installation(box_segmenter_files, tmp_path):
-    command = [sys.executable, "-c", CODE, box_segmenter_files, STORED, tmp_path, ",".join(HEAVY)]
-    child = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", CODE, box_segmenter_files, STORED, tmp_path]
+    environment = hiding(tmp_path / "site", EXTRA)
+    child = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert child.returncode == 0, child.stderr
+    assert "Traceback" not in child.stderr
     found = json.loads(child.stdout.splitlines()[-1])
     np.testing.assert_allclose(found["color_mean"], np.ones((1, 8, 8)), atol=1e-3)  # the mean of equal maps
     assert found["focus"] == [1, 8, 8]
     assert found["refined"] == 1
     assert len((tmp_path / "video.csv").read_text().splitlines()) == 25
+    for name in ("a", "b", "c"):
+        several = tmp_path / "several" / f"{name}.csv"
+        assert len(several.read_text().splitlines()) == 25
+        assert several.with_suffix(".mp4").stat().st_size > 0
+    assert len((tmp_path / "images" / "pictures.csv").read_text().splitlines()) == 4
     assert "accepted" in (tmp_path / "corrections.csv").read_text()
     score = json.loads((tmp_path / "score.json").read_text())
     assert score["instances"]["methods"]["boxes"]["all boxes"]["recall"]["mean"] == 100
@@ -131,9 +148,32 @@ def test_a_public_name_that_needs_torch_says_how_to_install_it():
         assert ended.returncode == 1
         assert ended.stderr.count("Traceback") == 1
         assert ended.stderr.splitlines()[-1] == (
-            f"ModuleNotFoundError: torch, which colocam.{name} needs, is not installed: "
+            f"colocam.errors.NotInstalledError: torch, which colocam.{name} needs, is not installed: "
             "pip install 'colocam[train]' (in a clone: pip install -e '.[train]')"
         )
+
+
+def test_a_program_catches_a_missing_package_as_any_other_error():
+    caught = """
+from colocam import ColocamError
+for kind in (ColocamError, ImportError):
+    try:
+        from colocam import train
+    except kind as error:
+        print(error.name, error)
+"""
+    told = python(caught, absent=["torch"]).stdout.splitlines()
+    assert [line.startswith("torch torch, which colocam.train needs, is not installed") for line in told] == [True] * 2
+
+
+def test_a_worker_says_what_a_format_needs(tmp_path):
+    """Several videos, so that workers write the tables."""
+    command = [sys.executable, "-m", "colocam", "localize", STORED / "model.onnx", STORED / "video.mp4"]
+    command += [STORED / "videos", "-o", tmp_path / "out", "--table", "parquet", "--no-video", "--workers", "2"]
+    environment = hiding(tmp_path / "site", EXTRA)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert ended.returncode == 1
+    assert "error: pyarrow, which this command needs, is not installed: pip install 'colocam[parquet]'" in ended.stderr
 
 
 def test_extras_exist():

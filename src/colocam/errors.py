@@ -27,6 +27,10 @@ class NearChanceError(ColocamError):
     """The class of held-out videos is near chance after stage 1; the command line exits with 3."""
 
 
+class NotInstalledError(ColocamError, ModuleNotFoundError):
+    """A package of an extra is missing."""
+
+
 class InterruptedRunError(ColocamError):
     """The user stopped a run; it is saved up to the last step, and the same command continues it."""
 

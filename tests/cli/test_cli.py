@@ -93,6 +93,7 @@ READS_A_FILE = [
     "train videos --config PIPE.yaml --out new",
     "train videos --boxes PIPE.csv --out new",
     "evaluate run --boxes PIPE.csv",
+    "export-model run -o new.onnx --int8 PIPE.mp4",
     "score PIPE.csv --boxes tagged.csv",
     "score maps --boxes tagged.csv",
     "review PIPE.csv",

@@ -86,12 +86,23 @@ def test_images_give_the_same_as_their_video(run, collection, index, tmp_path):
     assert [row.true_jitter for row in images.rows] == [row.true_jitter for row in whole.rows]
 
 
-def test_an_onnx_file_gives_what_its_run_gives(onnx_file, trained, index, tmp_path, colocam):
-    """The results lie beside the file, which has no folder of its own."""
-    model = Path(shutil.copy(onnx_file, tmp_path / "pets.onnx"))
+def test_an_onnx_file_gives_what_its_run_gives(onnx_file, trained, index, tmp_path, colocam, monkeypatch):
+    """The results go to a folder here, or to the one that is named: the file may lie in an installed package."""
+    installed, here = tmp_path / "installed", tmp_path / "here"
+    installed.mkdir()
+    here.mkdir()
+    monkeypatch.chdir(here)
+    model = Path(shutil.copy(onnx_file, installed / "pets.onnx"))
     outcome = colocam("evaluate", model, "--dense", index, "--split", "test")
     assert outcome.code == 0, outcome.err
-    found = read_dense(tmp_path / "pets-evaluation" / "dense.json")
+    assert [path.name for path in installed.iterdir()] == ["pets.onnx"]
+    (tmp_path / "file").touch()
+    refused = colocam("evaluate", model, "--dense", index, "--out", tmp_path / "file" / "results").error
+    assert refused == (
+        f"error: cannot write {tmp_path / 'file' / 'results'}: there is a file where a folder is needed: "
+        "choose another output folder"
+    )
+    found = read_dense(here / "pets-evaluation" / "dense.json")
     run = shutil.copytree(trained, tmp_path / "run")
     wanted = evaluate_dense(run, index, split="test", options=Options("cpu"))
     assert found.over_frames.with_tag.corloc == wanted.over_frames.with_tag.corloc
@@ -102,9 +113,11 @@ def test_several_runs_give_mean_and_standard_deviation(run, index, tmp_path, col
     other = shutil.copytree(run, tmp_path / "other")
     card = json.loads((other / "model.json").read_text(encoding="utf-8"))
     (other / "model.json").write_text(json.dumps(card | {"threshold": 0.9}), encoding="utf-8")
-    outcome = colocam("evaluate", run, other, "--dense", index, "--split", "test", "--smooth", "none")
+    out = tmp_path / "results"
+    outcome = colocam("evaluate", run, other, "--dense", index, "--split", "test", "--smooth", "none", "-o", out)
     assert outcome.code == 0, outcome.err
-    means = [read_dense(folder / "dense.json").over_frames.with_tag.mean_iou for folder in (run, other)]
+    assert not (run / "dense.json").exists()
+    means = [read_dense(out / one.name / "dense.json").over_frames.with_tag.mean_iou for one in (run, other)]
     assert means[0] != means[1]
     spread = f"{50 * sum(means):.1f} ± {100 * abs(means[0] - means[1]) / 2**0.5:.1f}"  # std of two values
     (line,) = [line for line in outcome.out.splitlines() if "IoU in percent with tag" in line]

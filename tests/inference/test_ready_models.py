@@ -84,13 +84,42 @@ def test_the_first_word_is_a_model_or_a_video(tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         (tmp_path / name / content).touch()
     Path("plain").touch()
+    Path("other.pt").touch()
     expected = {
-        **dict.fromkeys(["run", "begun", "small.onnx", "Gone.ONNX"], (True, True)),
+        **dict.fromkeys(["run", "begun", "small.onnx", "Gone.ONNX", "other.pt"], (True, True)),
         **dict.fromkeys(["videos", "plain", "gone.mp4", "-", "rtsp://camera", "videos/a.mp4"], (False, False)),
-        "gone": (False, True),
+        **dict.fromkeys(["gone", "gone.v2"], (False, True)),
     }
     found = {word: tuple(looks_like_model(word, more=more) for more in (False, True)) for word in expected}
     assert found == expected
+
+
+def test_a_wrong_name_in_the_place_of_the_model_is_refused(models, colocam, tmp_path, monkeypatch):
+    """The ready model, which finds other classes, would run over the videos."""
+    monkeypatch.chdir(tmp_path)
+    put(models, DEFAULT)
+    shutil.copy(STORED / "video.mp4", "v.mp4")
+    for folder in ("empty", "notes", "runs/pets"):
+        Path(folder).mkdir(parents=True)
+    Path("notes/todo.txt").touch()
+    Path("notes/weights.bin").touch()
+    Path("runs/pets/model.json").touch()
+    Path("runs/pets/best.png").touch()
+    neither = "holds neither a model (model.json) nor a video: name a run folder, an ONNX file, or videos"
+    unknown = f"no run folder, ONNX file or ready model has this name: valid are {DEFAULT}"
+    told = {
+        "empty": f"error: empty {neither}",
+        "notes": f"error: notes {neither}",
+        "runs": "error: runs is no model, but holds one: name runs/pets",
+        "runs/pet": f"error: --model runs/pet: {unknown}",
+        "pet.v2": f"error: --model pet.v2: {unknown}",
+    }
+    for word, line in told.items():
+        assert colocam("localize", word, "v.mp4", "-o", "out").error == line
+    assert colocam("localize", "notes", "-o", "out").error == told["notes"]
+    assert not Path("out").exists()
+    done = colocam("localize", DEFAULT, "v.mp4", "-o", "out", "--no-video")  # a ready model by its name, as a word
+    assert (done.code, Path("out/v.csv").is_file()) == (0, True)
 
 
 def test_localize_without_a_model(models, colocam, tmp_path):

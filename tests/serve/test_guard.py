@@ -66,6 +66,19 @@ def test_other_methods_are_refused(server, method):
     assert server.client.request(method, "/api/videos").status_code == 405
 
 
+@pytest.mark.parametrize("path", READS)
+def test_head_is_answered_like_get(server, path):
+    wanted, found = server.client.get(path), server.client.head(path)
+    assert found.status_code == wanted.status_code
+    assert found.headers["content-type"] == wanted.headers["content-type"]
+
+
+@pytest.mark.parametrize("value", ["yes", "true", 1])
+def test_only_true_is_true(server, value):
+    answer = server.client.post("/api/settings", json={"instances": value})
+    assert answer.status_code == 422
+
+
 def test_no_answer_may_run_foreign_or_inline_scripts(server):
     for path in (*READS, "/api/videos/x"):
         headers = server.client.get(path).headers

@@ -20,6 +20,7 @@ from colocam.errors import ColocamError, InterruptedRunError, NearChanceError
 from colocam.utils.device import is_first
 from colocam.utils.extensions import VARIABLE, load_extensions
 from colocam.utils.extras import EXTRAS, not_installed, report_text, version_text
+from colocam.utils.files import os_error_text
 from colocam.utils.progress import end_like_ctrl_c, leave, say
 
 app = typer.Typer(
@@ -83,8 +84,22 @@ def _end(code: list[int]) -> None:
         os._exit(code[0])
 
 
+def _open_closed_streams() -> None:
+    """Lead standard streams that the shell closed (``2>&-``) nowhere; the next file would take their place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - until the process ends
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
 def main() -> None:
     """Run the command line; an error that the user can correct is printed as one line."""
+    _open_closed_streams()
     end_like_ctrl_c()
     try:
         app()
@@ -92,9 +107,12 @@ def main() -> None:
         if is_first():
             say(str(stop))
         leave(130)
-    except (ColocamError, OSError) as error:
+    except ColocamError as error:
         say(f"error: {error}")
         sys.exit(3 if isinstance(error, NearChanceError) else 1)
+    except OSError as error:
+        say(f"error: {os_error_text(error)}")
+        sys.exit(1)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS:
             raise

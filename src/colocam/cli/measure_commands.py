@@ -20,7 +20,7 @@ from colocam.cli.shared_options import (
     split_of,
     with_options,
 )
-from colocam.errors import ColocamError, suggest
+from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.options import Options
 from colocam.types import SPLITS
 from colocam.utils.progress import say
@@ -53,6 +53,15 @@ def evaluate(
             autocompletion=completion.cams,
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out",
+            "-o",
+            help="Folder for the results of --dense, of several runs in folders of it. Default: RUN; for NAME.onnx "
+            "NAME-evaluation in the current folder.",
+        ),
+    ] = None,
     *,
     options: Options,
 ) -> None:
@@ -68,6 +77,9 @@ def evaluate(
     """
     if boxes is None and dense is None:
         raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
+    if out is not None and dense is None:
+        raise ArgumentError("out", "is the folder for the results of --dense, which is not given")
+    folders = _result_folders(runs, out)
     chosen = None if split is None else split_of(split)
     if boxes is not None:
         from colocam.cams import classifier_cams
@@ -84,7 +96,17 @@ def evaluate(
 
         for segmenter in dict.fromkeys((None, options.refine)):
             how = replace(options, refine=segmenter)
-            print_dense([evaluate_dense(run, dense, split=chosen, options=how) for run in runs])
+            print_dense([evaluate_dense(run, dense, split=chosen, options=how, out=folders[run]) for run in runs])
+
+
+def _result_folders(runs: list[Path], out: Path | None) -> dict[Path, Path | None]:
+    """Where the results of each run go; None: where they go by default."""
+    if out is None or len(runs) == 1:
+        return dict.fromkeys(runs, out)
+    names = [run.resolve().stem for run in runs]
+    if len(set(names)) < len(names):
+        raise ArgumentError("out", f"needs runs with different names, got {', '.join(names)}: evaluate them one by one")
+    return {run: out / name for run, name in zip(runs, names, strict=True)}
 
 
 def score(

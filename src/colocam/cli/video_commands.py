@@ -156,14 +156,16 @@ def serve(
 
 def _model_and_videos(words: list[str], named: str | None, *, alone: bool = False) -> tuple[Path, list[str]]:
     """The model and the videos of a command, whose first word may be the model; ``alone``: also without videos."""
-    from colocam.inference.ready_models import default_model, find_model, looks_like_model
+    from colocam.inference.ready_models import default_model, find_model, looks_like_model, refuse_no_videos
 
     if named is not None:
         return find_model(named), words
     if words and looks_like_model(words[0], more=alone or len(words) > 1):
         if len(words) == 1 and not alone:
             raise ColocamError(f"{words[0]} is a model: name the videos after it")
-        return Path(words[0]), words[1:]
+        return find_model(words[0]), words[1:]
+    if words and Path(words[0]).is_dir():
+        refuse_no_videos(Path(words[0]))
     run = default_model(words[0] if words else None)
     say(f"using the ready model {run.stem}; --model chooses another")
     return run, words

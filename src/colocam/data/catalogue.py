@@ -184,6 +184,8 @@ def _check_split(folder: Path, tags: set[str], splits: dict[str, Split]) -> None
     inside = _folders(folder)
     if not inside:
         raise ColocamError(f"{folder}: no folder of a tag in it: put its videos into {folder.name}/<tag>/")
+    if not tags:
+        raise ColocamError(f"{folder.parent}: no tag has a folder in train: put the videos into VIDEOS/train/<tag>/")
     if unknown := [name for name in inside if name not in tags]:
         raise ColocamError(
             f"{folder}: it has the name of a split and holds {', '.join(unknown[:3])}, but the tags are "

@@ -29,7 +29,7 @@ from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, 
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import DEFAULT, Options
 from colocam.types import Box, Clip, Image, Localization, Split
-from colocam.utils.files import write_json
+from colocam.utils.files import try_writing, write_json
 from colocam.utils.progress import progress, say
 from colocam.utils.tables import read_rows
 
@@ -62,14 +62,14 @@ def evaluate_dense(
     split: Split | None = None,
     shots: Sequence[str] | None = None,
     options: Options = DEFAULT,
+    out: str | Path | None = None,
 ) -> DenseEvaluation:
     """Localize in every frame of shots with true boxes, as ``colocam localize`` does, and compare with these boxes.
 
     Each shot is processed without its tag and with it; where the truth has empty frames, several boxes a frame or names
     of objects, :func:`colocam.evaluation.objects.evaluate_objects` measures them too. Shots whose tag the model does
     not know are left out. Writes ``dense.json``, ``dense.npz`` and ``dense-objects.npz`` (frames for the report) into
-    the run folder, or into ``NAME-evaluation`` beside ``NAME.onnx``; with ``refine`` their names begin with
-    ``dense-refined``.
+    ``out``; with ``refine`` their names begin with ``dense-refined``.
 
     Args:
         run: run folder, or an ONNX file.
@@ -78,11 +78,13 @@ def evaluate_dense(
         split: which shots; None for all shots with true boxes but those of the split train.
         shots: names of the shots to use; None for all.
         options: how to run the model; neither tag nor instances.
+        out: folder for the results; None: the run folder, for ``NAME.onnx`` the folder ``NAME-evaluation`` here.
     """
     run = Path(run)
     if options.tag is not None or options.instances:
         raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
-    folder = run.with_name(f"{run.stem}-evaluation") if run.is_file() else run
+    folder = Path(out) if out is not None else Path(f"{run.stem}-evaluation") if run.is_file() else run
+    try_writing(folder)
     localizer = Localizer.open(run, options)
     card, segmenter = localizer.card, localizer.segmenter
     clips, truth = read_shots(Path(manifest), split)

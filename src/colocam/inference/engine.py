@@ -26,11 +26,12 @@ from colocam.inference.worker import LostError, Result, Show, Task, Worker, as_k
 from colocam.inference.workers import Workers
 from colocam.labels.table_files import ForeignFileError
 from colocam.segment import segmenter_files
+from colocam.utils.child_processes import CAN_START
 from colocam.utils.device import cores, without_collections
 from colocam.utils.digests import FileDigests
 from colocam.utils.extensions import GROUP, load_extensions, named_extensions
 from colocam.utils.gpu_start import start_gpu
-from colocam.utils.progress import progress, take
+from colocam.utils.progress import progress, say, take
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.input import DecoderLostError, VideoError
@@ -195,7 +196,9 @@ def open_pool(
         show: shows progress where this process does the tasks.
     """
     count = min(cores(), busy) if workers is None else min(workers, busy)
-    several = (count > 1 or apart) and model.options.refine is None
+    several = (count > 1 or apart) and model.options.refine is None and CAN_START
+    if (workers or 1) > 1 and not CAN_START:
+        say("note: this system cannot share the work among processes: one does all")
     started = Workers(count, passed, limit) if several else None  # they start while the model is loaded
     try:
         if started is None:

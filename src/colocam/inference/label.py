@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pyarrow.parquet  # noqa: F401 - without this extra the command ends before its work begins
+
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.engine import Model, Outcome, Pool, do_all, open_pool
 from colocam.inference.options import DEFAULT, Options

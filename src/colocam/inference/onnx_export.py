@@ -22,7 +22,7 @@ from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
 from colocam.types import Levels
 from colocam.utils.extras import not_installed
-from colocam.utils.files import atomic_path, refuse_replacing
+from colocam.utils.files import atomic_path, refuse_replacing, stored
 from colocam.video.fence import open_video
 from colocam.video.frame_choice import FrameChoice, evenly
 
@@ -79,6 +79,8 @@ def export_onnx(run: str | Path, out: str | Path, *, half: bool = False, int8: s
     if out.suffix.lower() != ".onnx" or out.is_dir():
         raise ArgumentError("out", f"must be a file that ends in .onnx, got {out}")
     refuse_replacing(out, CARD.encode(), "model of colocam")
+    if int8 is not None:
+        stored(Path(int8))
     model = load_model(Path(run))
     if sum(value.nbytes for value in model.net.state_dict().values()) > MOST_BYTES:
         raise ColocamError(f"the weights in {run} exceed the 2 GiB that an ONNX file can hold: use the run folder")

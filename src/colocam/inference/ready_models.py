@@ -3,11 +3,17 @@
 Each is an ONNX file ``models/NAME/NAME.onnx``, so that it runs with and without torch.
 """
 
+import os
 from pathlib import Path
 
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.utils.ready_folders import DEFAULT, ready_folders
+from colocam.video.images import IMAGE_ENDINGS, VIDEO_ENDINGS
 
+RUN_FILES = ("model.json", "config.yaml")
+"""A run folder has one of them."""
+MODEL_ENDINGS = frozenset({".onnx", ".pt", ".pth", ".ckpt", ".safetensors", ".tflite", ".engine"})
+"""Files of models; ours end in ``.onnx``, and whoever opens another says so."""
 REMEDY = "run 'pip install ./models' in a clone of colocam"
 
 
@@ -51,6 +57,22 @@ def default_model(first: str | None) -> Path:
     return found
 
 
+def refuse_no_videos(folder: Path) -> None:
+    """Refuse a folder that was taken for videos and holds none, or holds trained models instead.
+
+    Raises:
+        ColocamError: the model was probably meant, and its name is wrong.
+    """
+    for parent, _, files in os.walk(folder):
+        if any((Path(parent) / name).is_file() for name in RUN_FILES):
+            raise ColocamError(f"{folder} is no model, but holds one: name {parent}")
+        if any(Path(name).suffix.lower() in VIDEO_ENDINGS | IMAGE_ENDINGS for name in files):
+            return
+    raise ColocamError(
+        f"{folder} holds neither a model ({RUN_FILES[0]}) nor a video: name a run folder, an ONNX file, or videos"
+    )
+
+
 def looks_like_model(word: str, *, more: bool) -> bool:
     """Whether the first word of a command is its model, not a video.
 
@@ -60,6 +82,7 @@ def looks_like_model(word: str, *, more: bool) -> bool:
     """
     path = Path(word)
     if path.is_dir():
-        return any((path / name).is_file() for name in ("model.json", "config.yaml"))
-    nothing = word != "-" and "://" not in word and not path.suffix and not path.exists()
-    return path.suffix.lower() == ".onnx" or (more and nothing)
+        return any((path / name).is_file() for name in RUN_FILES)
+    ending = path.suffix.lower()
+    nothing = word != "-" and "://" not in word and ending not in VIDEO_ENDINGS | IMAGE_ENDINGS and not path.exists()
+    return ending in MODEL_ENDINGS or (more and nothing)

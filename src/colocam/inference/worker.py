@@ -1,7 +1,6 @@
 """What does a video, in whichever process: a model with its options, the way from frames to rows, and its errors."""
 
 import base64
-import errno
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,8 @@ from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
 from colocam.utils.child_processes import Message
 from colocam.utils.digests import FileDigests
+from colocam.utils.extras import EXTRAS, not_installed
+from colocam.utils.files import FULL, os_error_text
 from colocam.utils.prefetch import ahead
 from colocam.utils.progress import Advance, progress, stop_requested
 from colocam.video.frame_choice import ALL, FrameChoice
@@ -32,8 +33,6 @@ Result = dict[str, Any]
 """What came of a task; as JSON can hold it."""
 FRAMES_AHEAD = 4
 """Localized frames that may wait for the writer."""
-STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-"""Errors of the storage, which no video is to blame for."""
 
 
 @dataclass
@@ -163,12 +162,14 @@ def as_known(error: Exception) -> ColocamError:
     """An error of a task, in words, and as one that says whether it concerns one video or all."""
     if isinstance(error, ColocamError):
         return error
-    if isinstance(error, OSError) and error.errno in STORAGE:
-        return ColocamError(f"cannot write: {error.strerror}: free some space and run the same command again")
+    if isinstance(error, OSError) and error.errno in FULL:
+        return ColocamError(os_error_text(error))
     if isinstance(error, OSError):
         return LostError(str(error))
     if fault := machine_fault(error):
         return DecoderEndedError(f"{fault}, and run the same command again")
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
+        return not_installed(error, "this command")
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
     where = f"{Path(frame.f_code.co_filename).name}, line {line}"
     return LostError(f"{type(error).__name__}: {first_line(error)} ({where})")

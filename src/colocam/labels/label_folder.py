@@ -16,11 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Annotated, NamedTuple, overload
+from typing import TYPE_CHECKING, Annotated, NamedTuple, overload
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import AliasChoices, AwareDatetime, Field, TypeAdapter
 
 from colocam.errors import ArgumentError, ColocamError
@@ -30,6 +28,9 @@ from colocam.utils.files import atomic_path, parse_json, utf8, write_json
 from colocam.utils.locks import locked
 from colocam.utils.tables import DamagedTableError, read_parquet
 from colocam.video.description import SourceVideo, parse_source, source_card
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 VIDEO = "colocam.video"
 """Name under which the metadata of a part describe its video."""
@@ -70,6 +71,8 @@ def count_part(path: Path) -> tuple[int, int]:
     Raises:
         ColocamError: the part is damaged, or another program changed it.
     """
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
     try:
         frames = read_parquet(path, ["frame"]).column("frame").cast(pa.int64()).to_numpy()
     except (DamagedTableError, ValueError, KeyError, pa.ArrowException) as error:
@@ -84,6 +87,9 @@ def video_metadata(video: SourceVideo) -> dict[str, str]:
 
 def read_video_card(path: Path) -> SourceVideo:
     """The video of a part, without its path."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     try:
         stored = (pq.read_metadata(path).metadata or {})[VIDEO.encode()]
         return parse_source(parse_json(stored.decode("utf-8")))
@@ -99,27 +105,20 @@ def durable(target: Path) -> Iterator[None]:
     target.parent.mkdir(parents=True, exist_ok=True)
     yield
     for folder in (target.parent, target.parent.parent):
-        file = os.open(folder, os.O_RDONLY)
-        try:
-            with suppress(OSError):  # some network file systems cannot sync a folder
+        with suppress(OSError):  # some network file systems cannot sync a folder; Windows cannot open one
+            file = os.open(folder, os.O_RDONLY)
+            try:
                 os.fsync(file)
-        finally:
-            os.close(file)
+            finally:
+                os.close(file)
 
 
 NAME = "videos.parquet"
 OLD_NAME = "films.parquet"
 """Up to version 0.2.0; its first column is ``film``."""
-LISTED = pa.schema(
-    [
-        ("video", pa.string()),
-        ("part", pa.string()),
-        ("frames", pa.int64()),
-        ("rows", pa.int64()),
-        ("content", pa.string()),
-    ]
-)
-OLD_LISTED = LISTED.set(0, pa.field("film", pa.string()))
+LISTED = {"video": "string", "part": "string", "frames": "int64", "rows": "int64", "content": "string"}
+"""Columns of the list, and their types."""
+OLD_LISTED = {"film" if name == "video" else name: kind for name, kind in LISTED.items()}
 
 
 class Labeled(NamedTuple):
@@ -185,17 +184,30 @@ def write_video_list(labels: Path, done: Mapping[str, Labeled], gone: Iterable[s
     return copies
 
 
-def _write_rows(path: Path, rows: list[dict[str, object]], schema: pa.Schema) -> None:
+def _write_rows(path: Path, rows: list[dict[str, object]], columns: Mapping[str, str]) -> None:
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     with atomic_path(path) as temporary:
-        pq.write_table(pa.Table.from_pylist(rows, schema), temporary, write_page_checksum=True)
+        pq.write_table(pa.Table.from_pylist(rows, _schema(columns)), temporary, write_page_checksum=True)
+
+
+def _schema(columns: Mapping[str, str]) -> "pa.Schema":
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    utc = {"timestamp": pa.timestamp("s", "UTC")}  # it has no alias
+    return pa.schema([(name, utc.get(kind) or pa.type_for_alias(kind)) for name, kind in columns.items()])
 
 
 def read_video_list(labels: Path) -> dict[str, Labeled]:
     """Videos by name; none where the table is missing or damaged, since the parts tell the same."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     old = not (labels / NAME).exists()
-    path, schema = (labels / OLD_NAME, OLD_LISTED) if old else (labels / NAME, LISTED)
+    path, listed = (labels / OLD_NAME, OLD_LISTED) if old else (labels / NAME, LISTED)
     try:
-        columns = pq.read_table(path, schema=schema, page_checksum_verification=True).to_pydict()
+        columns = pq.read_table(path, schema=_schema(listed), page_checksum_verification=True).to_pydict()
     except (OSError, ValueError, pa.ArrowException):  # also text that is not UTF-8
         return {}
     contents = [content or "" for content in columns.pop("content")]  # lists of version 0.1.0 have none
@@ -206,9 +218,7 @@ def read_video_list(labels: Path) -> dict[str, Labeled]:
     return dict(zip(columns["film" if old else "video"], rows, strict=True))
 
 
-FAILURES = pa.schema(
-    [("video", pa.string()), ("reason", pa.string()), ("attempts", pa.int64()), ("when", pa.timestamp("s", "UTC"))]
-)
+FAILURES = {"video": "string", "reason": "string", "attempts": "int64", "when": "timestamp"}
 
 
 @dataclass(frozen=True, slots=True)

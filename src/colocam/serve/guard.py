@@ -90,7 +90,10 @@ class Guard:
             await send(message)
 
         limited = receive if FILES.fullmatch(scope["path"]) else _limited(receive)
-        await (self._answer(Request(scope)) or self._app)(scope, limited, send_with_headers)
+        answer = self._answer(Request(scope)) or self._app
+        # HEAD is answered like GET; the server, which knows what was asked, leaves the body out.
+        scope = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+        await answer(scope, limited, send_with_headers)
 
     def _answer(self, request: Request) -> Response | None:
         """A refusal, or the page's first answer with the cookie; None: go on."""

@@ -90,7 +90,7 @@ class Wanted(NamedTuple):
 class Settings(BaseModel):
     """Settings of all videos, see :class:`Wanted`; ``refine``: use the segmenter, where the server has one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     presence: Share | None = None
     threshold: Share | None = None

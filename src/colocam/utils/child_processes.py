@@ -4,7 +4,6 @@ Messages are JSON, with open files beside them; arrays go through shared memory.
 hostile files may be made to send anything.
 """
 
-import fcntl
 import io
 import json
 import os
@@ -20,9 +19,17 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from colocam.errors import ColocamError
+
+if TYPE_CHECKING:
+    import fcntl
+else:
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        fcntl = None
 
 Message = dict[str, Any]
 # The script of the user is not imported again, unlike with multiprocessing: it need not guard its own start.
@@ -30,6 +37,8 @@ _START = (
     "import sys, json, importlib; sys.path[:] = json.loads(sys.argv[1]); "
     "importlib.import_module(sys.argv[2]).main(*map(int, sys.argv[3:]))"
 )
+CAN_START = fcntl is not None
+"""Whether this system can start such processes: they inherit open files, and a signal ends them with their parent."""
 SECONDS_TO_END = 2.0
 """A process ends a little later than its end of the connection."""
 BETWEEN_SIGNS = 0.2
@@ -172,6 +181,8 @@ class ChildProcess:
     """
 
     def __init__(self, module: str, *arguments: int) -> None:
+        if not CAN_START:
+            raise ColocamError("this needs processes that Windows does not have: use Linux, macOS or WSL")
         if not sys.executable:
             raise ColocamError("cannot start a process: this Python does not know its own program file")
         here, there = Pipe()

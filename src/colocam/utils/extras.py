@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from colocam.errors import ColocamError
+from colocam.errors import NotInstalledError
 
 try:
     __version__ = version("colocam")
@@ -116,7 +116,7 @@ def install_extra(extra: str) -> str:
     return f"pip install 'colocam[{extra}]' (in a clone: pip install -e '.[{extra}]')"
 
 
-def not_installed(error: ImportError, what: str, extra: str | None = None) -> ColocamError:
+def not_installed(error: ImportError, what: str, extra: str | None = None) -> NotInstalledError:
     """One line that says which package ``what`` needs, and how to install it.
 
     Args:
@@ -127,7 +127,7 @@ def not_installed(error: ImportError, what: str, extra: str | None = None) -> Co
     package = (error.name or "").partition(".")[0]
     extra = extra or EXTRAS.get(package)
     how = f"pip install {package}" if extra is None else install_extra(extra)
-    return ColocamError(f"{package}, which {what} needs, is not installed: {how}")
+    return NotInstalledError(f"{package}, which {what} needs, is not installed: {how}", name=package)
 
 
 def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -146,8 +146,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], 
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] not in EXTRAS:
                 raise
-            line = str(not_installed(error, f"{package}.{name}"))
-            raise ModuleNotFoundError(line, name=error.name) from None
+            raise not_installed(error, f"{package}.{name}") from None
 
     def names() -> list[str]:
         module = vars(sys.modules[package])

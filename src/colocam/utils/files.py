@@ -72,7 +72,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 def publish(file: Path, target: Path) -> None:
     """Give a whole file its final name; its bytes are on the disk before."""
-    with file.open("rb") as written:
+    with file.open("r+b" if os.name == "nt" else "rb") as written:  # Windows syncs only what may be written
         os.fsync(written.fileno())
     file.replace(target)
 
@@ -114,6 +114,25 @@ def stored(path: Path) -> Path:
     raise ColocamError(f"cannot read {path}: it is a pipe or a device: save it as a file, and name that")
 
 
+FULL = {
+    errno.ENOSPC: "the disk is full: free some space and run the same command again",
+    errno.EDQUOT: "your disk quota is used up: free some space and run the same command again",
+    errno.EFBIG: "files may not become so large here: raise the limit (ulimit -f), or choose another output folder",
+    errno.EROFS: "the file system is read-only: choose another output folder",
+}
+"""Errors that only writing meets, and what to do; no video is to blame for them."""
+
+
+def os_error_text(error: OSError) -> str:
+    """One line for an error of the system that nothing closer to it explained."""
+    name = "" if error.filename is None else os.fsdecode(error.filename)
+    if (remedy := FULL.get(error.errno or 0)) is not None:
+        return f"cannot write {name or 'a file'}: {remedy}"
+    if name and error.strerror:
+        return f"{name}: {error.strerror}"
+    return error.strerror or str(error)
+
+
 @contextmanager
 def explain_os_errors(path: Path) -> Iterator[None]:
     """Turn a full disk, a read-only folder or a missing permission into an error of one line with a remedy."""
@@ -121,9 +140,7 @@ def explain_os_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         remedy = {
-            errno.ENOSPC: "the disk is full: free some space and run the same command again",
-            errno.EDQUOT: "your disk quota is used up: free some space and run the same command again",
-            errno.EROFS: "the file system is read-only: choose another output folder",
+            **FULL,
             errno.EACCES: "no permission to write there: choose another output folder",
             errno.EPERM: "no permission to write there: choose another output folder",
             errno.ENOTDIR: "there is a file where a folder is needed: choose another output folder",
@@ -138,6 +155,14 @@ def explain_os_errors(path: Path) -> Iterator[None]:
             raise
         path = path.parent.parent / path.name if is_temporary(path.parent.name) else path
         raise ColocamError(f"cannot write {path}: {remedy}") from error
+
+
+def try_writing(folder: Path) -> None:
+    """Create a folder if there is none, and refuse one that cannot be written to: before hours of work, not after."""
+    with explain_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with temporary_file(folder / "test"):
+            pass
 
 
 def refuse_replacing(target: Path, mark: bytes, what: str) -> None:

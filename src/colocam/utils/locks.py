@@ -10,7 +10,6 @@ host or before the last boot is also kept for a day after its last change, since
 host only.
 """
 
-import fcntl
 import hashlib
 import os
 import re
@@ -22,11 +21,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from colocam.errors import ColocamError
 from colocam.utils.progress import say
 
+if TYPE_CHECKING:
+    import fcntl
+else:
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        fcntl = None
+
 DAY = 86_400.0
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # not on Windows
 _FILE = re.compile(r"\.colocam-([0-9a-f]{8})-[0-9a-f]{16}\.tmp(\..*)?", re.DOTALL)
 _LOCK = re.compile(r"\.colocam-[0-9a-f]{16}\.lock")
 _FOLDER = "-folder"
@@ -35,6 +44,8 @@ _cleared: set[Path] = set()
 
 def try_lock(file: int) -> bool | None:
     """Lock an open file without waiting: False if another holds the lock, None where there are no locks."""
+    if fcntl is None:
+        return None
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -71,14 +82,17 @@ def locked(folder: Path, name: str = "", *, wait: bool = False) -> Iterator[None
         os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
         yield
     finally:
+        if fcntl is None:
+            os.close(file)  # Windows deletes no open file
         with suppress(OSError):
             path.unlink()  # while it is locked: who waits for it sees that the name is gone, and takes the next file
-        os.close(file)
+        if fcntl is not None:
+            os.close(file)
 
 
 def _acquire(path: Path, what: Path, *, wait: bool) -> int:
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
         with ExitStack() as stack:
             stack.callback(os.close, file)
             if (free := try_lock(file)) is False:
@@ -88,10 +102,16 @@ def _acquire(path: Path, what: Path, *, wait: bool) -> int:
                 say(f"{what} is being written by {holder}: waiting until it ends")
                 fcntl.flock(file, fcntl.LOCK_EX)
             elif free is None:
-                say(f"warning: {path.parent} is on a file system without locks: run only one command there at a time")
+                _warn_of_no_locks(path.parent)
             if is_at(file, path):
                 stack.pop_all()
                 return file
+
+
+@cache
+def _warn_of_no_locks(folder: Path) -> None:
+    where = "this system" if fcntl is None else f"the file system of {folder}"
+    say(f"warning: {where} has no locks that colocam can use: run only one command in {folder} at a time")
 
 
 @contextmanager
@@ -99,12 +119,15 @@ def temporary_file(target: Path) -> Iterator[Path]:
     """Create an empty file beside ``target``, with the same ending; it is removed at the end, unless it was renamed."""
     clear_dead(target.parent)
     path, file = _create(target.parent, target.suffix)
+    if fcntl is None:
+        os.close(file)  # Windows renames no open file
     try:
         yield path
     finally:
         with suppress(OSError):
             path.unlink()
-        os.close(file)
+        if fcntl is not None:
+            os.close(file)
 
 
 @contextmanager
@@ -147,7 +170,7 @@ def clear_dead(folder: Path, *, again: bool = False) -> None:
 def _clear(path: Path, *, here: bool) -> None:
     """Remove a file that no process holds, and its folder."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        file = os.open(path, os.O_RDWR | _NO_LINK)
     except OSError:
         return
     try:

@@ -140,11 +140,13 @@ def _lines(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
 def graceful_stop() -> Iterator[None]:
     """Within this block SIGINT and SIGTERM set a flag; a second signal stops at once. Files stay whole either way.
 
-    The flag is cleared at the end of the block.
+    The flag is cleared at the end of the block. A signal that this process ignores, as a job behind ``nohup`` or in the
+    background of a script ignores SIGINT, stays ignored.
     """
     global _requested  # noqa: PLW0603 - set by a signal handler
     try:
-        previous = {number: signal.signal(number, _on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        heard = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is not signal.SIG_IGN]
+        previous = {number: signal.signal(number, _on_signal) for number in heard}
     except ValueError:  # not the main thread, where signals cannot be caught
         yield
         return

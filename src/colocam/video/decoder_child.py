@@ -11,7 +11,6 @@ It does not import torch, so that it starts in a third of a second.
 """
 
 import os
-import resource
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -84,6 +83,8 @@ def limit_memory(more: int) -> None:
     """
     if sys.platform != "linux":
         return
+    import resource  # noqa: PLC0415 - not on Windows, which imports this file for its constants
+
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
         data = int(file.read().split()[5]) * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -111,6 +112,8 @@ def main(control: int, life: int) -> None:
 
 def _be_modest() -> None:
     """Write no core dump of a crash, and be the first that the kernel ends when memory is short."""
+    import resource  # noqa: PLC0415 - as above
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 

@@ -3,6 +3,7 @@
 A decoder that hangs, crashes or exceeds a limit is ended and costs its one video (:class:`UnreadableError`); the next
 video gets a new one. Frames, times, errors and warnings are those of :mod:`colocam.video.reader`, which runs in the
 decoder. Cameras, pipes and network streams are read in this process: they are not repeatable, and a person watches.
+So is every video where no decoder process can be started, after a line that says so.
 """
 
 import atexit
@@ -12,18 +13,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.types import Image, VideoFrame
-from colocam.utils.child_processes import ChildProcess, Message
+from colocam.utils.child_processes import CAN_START, ChildProcess, Message
 from colocam.utils.device import cores
 from colocam.utils.progress import say
 from colocam.video.decoder_child import Limits
 from colocam.video.description import MOST_FRAMES, SourceVideo, describe
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.frame_ring import IMAGES, NO_RING, RING_BYTES, FrameLayout, open_ring, ring_file
+from colocam.video.images import image_frames
 from colocam.video.input import DecoderEndedError, DecoderLostError, UnreadableError, VideoInput
 from colocam.video.reader import VideoInfo, VideoReader
 
@@ -208,7 +211,7 @@ def borrowed_decoder() -> Iterator[DecoderProcess]:
 def start_decoder() -> None:
     """Start a decoder, unless one is there, while other work goes on; it is ready a third of a second later."""
     with _lock:
-        if not _idle:
+        if CAN_START and not _idle:
             _idle.append(DecoderProcess())
 
 
@@ -227,7 +230,13 @@ def _forget_decoders() -> None:
 
 
 atexit.register(end_decoders)
-os.register_at_fork(after_in_child=_forget_decoders)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_decoders)
+
+
+@cache
+def _warn_of_no_fence() -> None:
+    say("warning: on this system nothing limits the memory and time of reading a video: open only what you trust")
 
 
 class FencedReader(VideoReader):
@@ -244,6 +253,10 @@ class FencedReader(VideoReader):
         self.limits = limits
 
     def __enter__(self) -> Self:
+        if not CAN_START:
+            _warn_of_no_fence()
+            self._check = lambda _, frames: self.limits.check_frames(self.source.name, frames)
+            return super().__enter__()
         one = self.source
         asked = {"address": one.address, "format": one.format, "must_be_stored": one.must_be_stored}
         with ExitStack() as stack:
@@ -259,6 +272,9 @@ class FencedReader(VideoReader):
 
     def frames(self, choice: FrameChoice = ALL, layout: FrameLayout = IMAGES) -> Iterator[VideoFrame]:
         """Yield the chosen frames in order of presentation; to be called once."""
+        if not CAN_START:
+            yield from super().frames(choice, layout)
+            return
         self._decoder.send({"do": "frames", "choice": asdict(choice), "layout": layout})
         for frame in self._decoder.frames(layout):
             self.count = frame.index + 1
@@ -304,6 +320,10 @@ def decode(
 
 def decode_images(paths: Sequence[Path]) -> Iterator[VideoFrame]:
     """:func:`colocam.video.images.image_frames`, with a fence."""
+    if not CAN_START:
+        _warn_of_no_fence()
+        yield from image_frames(list(paths))
+        return
     with borrowed_decoder() as decoder:
         decoder.begin(str(paths[0]), LIMITS, do="images", paths=[str(path) for path in paths])
         yield from decoder.frames(IMAGES)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats import coco, cvat, fiftyone, flat, label_studio, mot, voc, yolo
+from colocam.labels.label_folder import is_labels, read_labels
 from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options, read_videos
 from colocam.labels.table_files import tables_of
 from colocam.utils.extensions import unknown
@@ -124,8 +125,6 @@ def export(
 def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabeledVideo]:
     if not any(table.is_dir() for table in tables):
         return read_videos(tables, videos)
-    from colocam.labels.label_folder import is_labels, read_labels  # noqa: PLC0415 - pyarrow is an extra
-
     if not any(is_labels(table) for table in tables):
         return read_videos(tables_of(tables), videos)
     if len(tables) > 1 or len(videos) > 1:
