@@ -140,7 +140,7 @@ def navigation(out: Path) -> str:
         found = sorted((page for page in found if not page.startswith(tuple(others))), key=order.index)
         lines += [f"* {title}", *(f"    * [{heading(out / page)}]({page})" for page in found)]
     cards = sorted(f"models/{page.name}" for page in (out / "models").glob("*.md"))
-    project = [*list(TOP.values())[2:], *cards, "notes/index.md"]
+    project = [*list(TOP.values())[2:], "architecture.md", *cards, "notes/index.md"]
     lines += ["* Project", *(f"    * [{heading(out / page)}]({page})" for page in project)]
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,7 @@
 """The tests mirror the package: a reader of a room finds its tests without a search."""
 
+import ast
+import re
 from pathlib import Path
 
 import colocam
@@ -35,3 +37,27 @@ def test_helpers_are_imported_by_their_full_name():
         if line.lstrip().startswith(starts)
     ]
     assert wrong == []
+
+
+def first_paragraph(room: Path) -> str:
+    text = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+    assert text, room
+    return " ".join(text.split("\n\n")[0].split()).replace("``", "`")
+
+
+def test_the_architecture_page_describes_each_room_as_its_package_does():
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| \[`(\w+)/`\]\(\S+\) \| (.+) \|$", page, re.MULTILINE))
+    rooms = {path.parent.name: path.parent for path in PACKAGE.glob("*/__init__.py")}
+    assert rows == {name: first_paragraph(room) for name, room in rooms.items()}
+
+
+def test_the_architecture_page_names_files_and_registers_that_exist():
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    registers = re.findall(r"`([A-Z]+)` in `([\w/.]+)`", page)
+    assert len(registers) > 5
+    for name, file in registers:
+        assert re.search(rf"\b{name}\b.*=", (PACKAGE / file).read_text(encoding="utf-8")), (name, file)
+    folders = re.findall(r"`(tests/\w+/)`", page)
+    assert len(folders) > 5
+    assert [folder for folder in folders if not (PACKAGE.parents[1] / folder).is_dir()] == []

@@ -74,5 +74,13 @@ def test_ci_tests_every_python_that_is_promised():
     assert len(jobs["test"]["strategy"]["matrix"]["os"]) == 2
 
 
+def test_hooks_before_a_commit_run_programs_that_are_installed():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"][0]["hooks"]
+    programs = {hook["entry"].split()[0].removeprefix(".venv/bin/") for hook in hooks}
+    assert programs == {"ruff", "mypy", "oxlint", "python"}
+    lint = re.search(r"^lint:.*?\n\n", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[0]
+    assert all(f"$(BIN)/{program}" in lint for program in programs - {"python"})
+
+
 def test_coverage_has_a_bound():
     assert re.search(r"--cov-fail-under=9\d", (ROOT / "Makefile").read_text(encoding="utf-8"))
