@@ -16,6 +16,8 @@ Float64Array = npt.NDArray[np.float64]
 HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float32)
 """(256,) foreground probability of an 8-bit level: the middle of the values that are rounded down to it."""
 
+MOST_LOOKS = 3
+"""At a frame."""
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 

@@ -43,7 +43,7 @@ def test_results_of_earlier_versions_are_found_again():
 
 def test_a_new_option_is_written_in_one_place(monkeypatch):
     """Its field alone gives the command line the option, with its help, and stored results another key."""
-    field = ("looks", Annotated[int | None, Help("How often to look.")], None)
+    field = ("glances", Annotated[int | None, Help("How often to glance.")], None)
     longer = make_dataclass("Longer", [field], bases=(Options,), frozen=True, kw_only=True)
     monkeypatch.setattr(shared_options, "Options", longer)
     monkeypatch.setattr(options, "DEFAULT", longer())
@@ -55,13 +55,13 @@ def test_a_new_option_is_written_in_one_place(monkeypatch):
         seen.append(options)
 
     run = CliRunner().invoke
-    assert "How often to look." in run(app, ["--help"], terminal_width=200).output
-    for words in ([], ["--looks", "2", "--presence", "0.5", "--no-focus", "--smooth", "online"]):
+    assert "How often to glance." in run(app, ["--help"], terminal_width=200).output
+    for words in ([], ["--glances", "2", "--presence", "0.5", "--no-focus", "--smooth", "online"]):
         assert run(app, words).exit_code == 0
     plain, asked = seen
     assert plain.settings() == DEFAULT.settings()  # so that earlier results are found again
-    assert asked == longer(looks=2, presence=0.5, focus=False, smooth="online")
-    assert {name: asked.settings()[name] for name in ("looks", "presence")} == {"looks": 2, "presence": 0.5}
+    assert asked == longer(glances=2, presence=0.5, focus=False, smooth="online")
+    assert {name: asked.settings()[name] for name in ("glances", "presence")} == {"glances": 2, "presence": 0.5}
 
 
 def test_a_type_checker_refuses_a_wrong_keyword(tmp_path):

@@ -109,7 +109,7 @@ def label(
     say(f"wrote {out / 'videos.parquet'}; next: colocam export {out} --to coco -o DATA")
 
 
-@with_options("refine", "device")
+@with_options("refine", "looks", "device")
 def serve(
     words: Annotated[
         list[str] | None,
@@ -148,6 +148,7 @@ def serve(
         port=port,
         device=options.device,
         refine=options.refine,
+        looks=options.looks,
         open_page=not no_open,
         beside=beside or [],
         quick=partial(_quick_lesson, device=options.device),

@@ -10,7 +10,7 @@ from colocam.config import Backbone
 from colocam.config.explain import explain
 from colocam.config.number_types import Focus, Side
 from colocam.errors import ColocamError
-from colocam.types import ColorMean
+from colocam.types import MOST_LOOKS, ColorMean
 from colocam.utils.files import parse_json, stored
 
 FORMAT = 2
@@ -18,6 +18,7 @@ FORMAT = 2
 
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Looks = Annotated[int, Field(ge=1, le=MOST_LOOKS)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Channels = Annotated[int, Field(ge=1, le=1 << 16)]
 LONGEST_TAG = 1000
@@ -48,6 +49,7 @@ class Card(BaseModel):
         map_size: side of the heat maps in pixels; None: ``size``.
         normalize: the head takes pooled features of Euclidean norm 1.
         crop_head: the class is read from a crop around the object (:mod:`colocam.models.localizer_net`).
+        looks: how often each frame is looked at where nobody says it (docs/method/second-look.md).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,6 +72,7 @@ class Card(BaseModel):
     map_size: Side | None = None
     normalize: Annotated[bool, Field(validation_alias=AliasChoices("normalize", "normalise"))] = False  # up to 0.2.0
     crop_head: bool = False
+    looks: Looks = 1
 
     def focus_power(self, *, on: bool | None = None) -> float:
         """Power of the focus, 0 for none; ``on`` overrides whether there is one."""

@@ -12,13 +12,14 @@ import cv2
 import numpy as np
 
 from colocam.boxes.candidates import find_chooser, instance_boxes
-from colocam.boxes.extract import mask_of_box, scale_boxes
+from colocam.boxes.extract import scale_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.network import Network, OutputShape
 from colocam.inference.options import DEFAULT, Options, from_keywords
 from colocam.inference.passes import Passes
 from colocam.inference.refining import OneMask, Refiner, SeveralMasks, refine_windows
+from colocam.inference.second_look import SecondLook, look_again, outline_of
 from colocam.inference.stages import (
     AnyNetwork,
     MapSettings,
@@ -120,6 +121,8 @@ class Localizer:
         self._tag = None if options.tag is None else card.tags.index(options.tag)
         by_shot = self.chooser.by_shot and options.smooth != "none" and not options.instances
         self.motion = by_shot if options.motion is None else options.motion
+        wanted_looks = options.looks or (card.looks if segmenter is None else 1)
+        self.looks = 1 if options.instances else wanted_looks
 
     def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
         """The same model, opened once, with some other :class:`colocam.inference.options.Options`."""
@@ -208,6 +211,11 @@ class Localizer:
         return self.card.tags
 
     @property
+    def reads_images(self) -> bool:
+        """Whether frames need their images, not only the copies that the network reads."""
+        return self.segmenter is not None or self.looks > 1
+
+    @property
     def columns(self) -> list[str]:
         """The optional columns of a localization table that this localizer fills."""
         wanted = {
@@ -276,7 +284,7 @@ class Localizer:
             frames: in order.
             live: whether frames come as they are taken, so that each is processed without waiting for the next.
             images: whether the frames that are returned have their images. Without, they have their size alone, and
-                memory does not grow with it; a segmenter keeps the images.
+                memory does not grow with it; a segmenter and a second look keep the images.
             shots: filled as the cuts are passed, so that ranges of a video can be joined.
             passed: called, in another thread, with the number of frames that passed the network, or the segmenter;
                 their results may wait for later frames.
@@ -292,20 +300,24 @@ class Localizer:
             self.options.batch,
             histograms=look_ahead is not None,
             grays=self.motion,
-            images=images or self.segmenter is not None,
+            images=images or self.reads_images,
         )
         ended = Event()
         either = (ended, *stopping)
+        settings = MapSettings(self.color_mean, self.focus, self._tag, self.network, either)
         counted = passed if self.segmenter is None else int
         submitted = submit_passes(ahead(read, 1, "resize"), self.network, counted, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         mapped = postprocess(
             ahead(submitted, max(1, WINDOW // rows), "network"),
             CutFinder(look_ahead.cuts if look_ahead else 0),
-            MapSettings(self.color_mean, self.focus, self._tag, self.network, either),
+            settings,
         )
         motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
+        if self.looks > 1:
+            second = SecondLook(settings, rows, self._threshold_of, self._boxes_of, windows=smooth == "offline")
+            observed = look_again(ahead(observed, 1, "first looks"), second, self.looks - 1)
         if self.segmenter is not None:
             one, several = OneMask(self.segmenter), SeveralMasks(self.segmenter, self.network, self._tag)
             refiner: Refiner[Any] = several if self.options.instances else one
@@ -366,9 +378,7 @@ class Localizer:
                 mask, box = observation.mask, Box(*extents(observation.mask).tolist())
                 refined = self.segmenter.name if self.segmenter else None
             elif self.options.masks:
-                threshold = observation.candidates.thresholds[observation.choice]
-                outlined = observation.candidates.boxes[observation.choice]
-                mask = mask_of_box(observation.levels, threshold, outlined, (width, height))
+                mask = outline_of(observation, height, width)
         return Localization(
             frame=frame.index,
             pts=frame.pts,
@@ -387,5 +397,5 @@ class Localizer:
 
 
 def layout_for(localizer: Localizer, *, images: bool = False) -> FrameLayout:
-    """What to read of each frame: it is resized where it is decoded; a segmenter also needs the image."""
-    return FrameLayout(localizer.card.size, images=images or localizer.segmenter is not None)
+    """What to read of each frame: it is resized where it is decoded; segmenters and second looks need the image."""
+    return FrameLayout(localizer.card.size, images=images or localizer.reads_images)

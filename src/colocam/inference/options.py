@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeVar, get_args
 
 from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.types import COLOR_MEANS, ColorMean
+from colocam.types import COLOR_MEANS, MOST_LOOKS, ColorMean
 
 Smooth = Literal["offline", "online", "none"]
 
@@ -80,6 +80,16 @@ class Options:
     ] = None
     """Weigh maps (:mod:`colocam.temporal.motion`) before boxes are read from them. None: where the frames of a shot
     choose one box together, that is with smoothing and a chooser other than ``largest``, without ``instances``."""
+    looks: Annotated[
+        int | None,
+        Help(
+            "Look at each frame so often; a second look enlarges the object. Once with --instances. "
+            "Default: as the model says.",
+            values="1|2|3",
+        ),
+    ] = None
+    """From the second time on, around the box found before (docs/method/second-look.md). None: as often as the model's
+    card says; once with a segmenter. With ``instances`` once: a look goes around one box."""
     chooser: Annotated[
         str | None,
         Help("Rule that chooses the box among a map's contours; default: that of the model.", completes="choosers"),
@@ -101,6 +111,8 @@ class Options:
             raise ArgumentError("smooth", f"{self.smooth}{suggest(self.smooth, get_args(Smooth))}")
         if self.motion and self.smooth == "none":
             raise ArgumentError("motion", "compares frames: it needs smooth offline or online, got none")
+        if self.looks is not None and not 1 <= self.looks <= MOST_LOOKS:
+            raise ArgumentError("looks", f"must be 1 to {MOST_LOOKS}, got {self.looks}")
         if self.color_mean is not None and self.color_mean not in COLOR_MEANS:
             raise ArgumentError("color_mean", f"{self.color_mean}{suggest(self.color_mean, COLOR_MEANS)}")
 

@@ -94,6 +94,7 @@ class Passes:
         taken: Callable[[], object] | None = None,
         *,
         whole: bool = False,
+        counted: bool = True,
     ) -> PassRows:
         """Start a pass over images (B, S, S, 3), RGB, of the frames ``ids`` (B, 2).
 
@@ -104,6 +105,7 @@ class Passes:
             passed: called in another thread with the number of new frames that were computed.
             taken: called when the images are not read any more.
             whole: whether the outputs of all rows are used, not of the new ones alone.
+            counted: whether ``passed`` is called.
         """
         rows = len(images)
         size = self._group(rows)
@@ -128,7 +130,8 @@ class Passes:
                 futures[begin] = self._network.submit([images[group] if taken is None else images[group].copy()], ids)
                 one_taken()
             count = max(0, min(begin + size, new.stop) - max(begin, new.start))
-            futures[begin].add_done_callback(partial(_count, passed, count))
+            if counted:
+                futures[begin].add_done_callback(partial(_count, passed, count))
         return PassRows(_Groups(size, futures), used.start, used.stop)
 
     def postprocess(self, parts: Sequence[PassRows], how: PostProcessing, *stopping: threading.Event) -> Waited:

@@ -114,7 +114,7 @@ class ServedWorker:
                 images[:rows],
                 ids[:rows].copy(),
                 slice(*message["new"]),
-                self._passed,
+                self._passed if message["counted"] else int,
                 lambda: self._send({"do": "taken", "slot": slot}),
                 whole=message["whole"],
             )
@@ -188,13 +188,14 @@ class RemoteNetwork:
         passed: Callable[[int], object] = int,  # noqa: ARG002 - the process with the network counts
         *,
         whole: bool = False,
+        counted: bool = True,
     ) -> PassRows:
         """Start a pass."""
         slot, number = self._free.get(), self._number()
         shared, shared_ids = self._memory.images(slot)
         shared[: len(images)], shared_ids[: len(images)] = images, ids
         dropped = [self._dropped.popleft() for _ in range(len(self._dropped))]
-        rows = {"rows": len(images), "new": [new.start, new.stop], "whole": whole}
+        rows = {"rows": len(images), "new": [new.start, new.stop], "whole": whole, "counted": counted}
         self._send({"do": "pass", "number": number, "slot": slot, **rows, "dropped": dropped})
         used = slice(0, len(images)) if whole else new
         return PassRows(_Kept(number, self._dropped), used.start, used.stop)

@@ -57,6 +57,7 @@ class Library:
         quick: opens the quick lesson for a run folder.
         device: ``cpu`` or ``cuda``, for CAMs; None: the GPU, if there is one.
         segmenter: key of the segmenter that ``load`` gives to models; "": none.
+        looks: at each frame; None: as each model says.
 
     Attributes:
         active: the model in use: its boxes are shown, corrected and exported.
@@ -75,8 +76,9 @@ class Library:
         quick: Callable[[Path], QuickLearning],
         device: str | None = None,
         segmenter: str = "",
+        looks: int | None = None,
     ) -> None:
-        self.workspace, self.store, self.segmenter = workspace, store, segmenter
+        self.workspace, self.store, self.segmenter, self.looks = workspace, store, segmenter, looks
         self.stills = Stills()
         self._digests, self._digest_lock = FileDigests(workspace.root / MEMORY), threading.Lock()
         self.models = ModelList(load, workspace.root / MEMORY)
@@ -267,7 +269,7 @@ class Library:
         with self._lock:
             stated = self.store.class_of(video.id)
             old = self.workspace.tags.get(video.id, "")  # up to version 0.2.0 it was a setting
-            return self.workspace.settings.of(old if stated is None else stated, self.segmenter)
+            return self.workspace.settings.of(old if stated is None else stated, self.segmenter, self.looks)
 
     def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""

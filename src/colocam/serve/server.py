@@ -152,6 +152,7 @@ def serve(
     port: int | None = None,
     device: str | None = None,
     refine: str | Path | None = None,
+    looks: int | None = None,
     open_page: bool = True,
     beside: Sequence[Path] = (),
 ) -> None:
@@ -167,6 +168,7 @@ def serve(
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         refine: a segmenter, see :func:`colocam.segment.load_segmenter`, which the page can switch off; None: none.
+        looks: at each frame, see :class:`colocam.inference.options.Options`.
         open_page: whether to open the page in the browser.
         beside: other models, to compare with that of ``run`` on the same videos.
     """
@@ -178,7 +180,9 @@ def serve(
         jobs = find_jobs(videos, workspace.root) if videos else []
         store = EventStore(workspace.database)
         load = partial(Localizer.load, device=device, masks=True, refine=refine)
-        library = Library(workspace, store, [run, *beside], load, quick=quick, device=device, segmenter=segmenter)
+        library = Library(
+            workspace, store, [run, *beside], load, quick=quick, device=device, segmenter=segmenter, looks=looks
+        )
         added = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
         if not added and not store.videos():
             added = videos_of_run(run)

@@ -72,6 +72,7 @@ class Wanted(NamedTuple):
         threshold: of the maps, relative to their maxima; None: that of the model.
         instances: find every object, not only one a frame.
         segmenter: key of the segmenter that refines boxes to masks; "": none does.
+        looks: at each frame; None: as the model says.
     """
 
     tag: str | None = None
@@ -79,12 +80,14 @@ class Wanted(NamedTuple):
     threshold: float | None = None
     instances: bool = False
     segmenter: str = ""
+    looks: int | None = None
 
     def key(self, model: str) -> str:
         """Stands for the results of a model with these settings: the key of the model alone, where all are defaults."""
         if self == Wanted():
             return model
-        return f"{model}-{hashlib.blake2b(json.dumps(self).encode(), digest_size=6).hexdigest()}"
+        values = self if self.looks else self[:-1]  # results of 0.2.0, which had no looks, keep their key
+        return f"{model}-{hashlib.blake2b(json.dumps(values).encode(), digest_size=6).hexdigest()}"
 
 
 class Settings(BaseModel):
@@ -97,10 +100,10 @@ class Settings(BaseModel):
     instances: bool = False
     refine: bool = True
 
-    def of(self, tag: str, segmenter: str = "") -> Wanted:
+    def of(self, tag: str, segmenter: str = "", looks: int | None = None) -> Wanted:
         """The settings for a video of a class; "": nobody set one. ``segmenter``: key of that of the server."""
         used = segmenter if self.refine else ""
-        return Wanted(tag or None, self.presence, self.threshold, self.instances, used)
+        return Wanted(tag or None, self.presence, self.threshold, self.instances, used, looks)
 
 
 def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
@@ -109,9 +112,11 @@ def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
     presence = None if localizer.card.presence is None else wanted.presence
     if not wanted.segmenter:
         localizer = localizer.without_segmenter()
-    if (tag, presence, wanted.threshold, wanted.instances) == Wanted()[:4]:
+    if (tag, presence, wanted.threshold, wanted.instances, wanted.looks) == (*Wanted()[:4], None):
         return localizer
-    return localizer.with_options(tag=tag, presence=presence, threshold=wanted.threshold, instances=wanted.instances)
+    chosen = wanted._asdict()
+    del chosen["segmenter"]
+    return localizer.with_options(**chosen | {"tag": tag, "presence": presence})
 
 
 class Workspace(BaseModel):

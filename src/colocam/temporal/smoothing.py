@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates, eligible, explained
 from colocam.boxes.iou import best_pairs, iou
+from colocam.temporal.look import Look
 from colocam.temporal.path import NONE, BestPath, smooth_box
 from colocam.temporal.presence import ABSENT, Calibration, Presence
 from colocam.types import Float32Array, Float64Array, Levels, ObjectMask, VideoFrame
@@ -88,6 +89,7 @@ class FrameObservation:
         refined: (4,) box of the mask that a segmenter gave, in map pixels; it then is the only box to choose.
         mask: (H, W) that mask, in pixels of the frame.
         masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
+        look: the second look that the candidates come from; None: they come from the map of the frame.
     """
 
     frame: VideoFrame
@@ -109,6 +111,7 @@ class FrameObservation:
     refined: Float64Array | None = None
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     masks: Sequence[ObjectMask] = field(default=(), repr=False)
+    look: Look | None = field(default=None, repr=False)
 
     @property
     def choices(self) -> Candidates:

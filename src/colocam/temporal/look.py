@@ -1,0 +1,80 @@
+"""Where a second look went: a square of a frame's map, and what was found in it (docs/method/second-look.md)."""
+
+from typing import NamedTuple, TypeVar
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from colocam.boxes.extract import mask_of_box
+from colocam.types import Float32Array, Float64Array, Levels
+
+Map = TypeVar("Map", Levels, Float32Array, Float32Array | Levels)
+
+
+class Square(NamedTuple):
+    """A square of a map (M, M), in whole pixels of it; in the frame it has the frame's aspect ratio.
+
+    Attributes:
+        x: left edge.
+        y: upper edge.
+        side: at most M.
+    """
+
+    x: int
+    y: int
+    side: int
+
+    def in_frame(self, size: tuple[int, ...], map_side: int) -> tuple[slice, slice]:
+        """Its rows and columns in a frame of (height, width), at least one of each."""
+        height, width = size
+        return _part(self.y, self.side, height, map_side), _part(self.x, self.side, width, map_side)
+
+    def from_inside(self, boxes: Float64Array, map_side: int) -> Float64Array:
+        """Boxes (n, 4) of a map (M, M) of this square alone, in pixels of the whole map."""
+        mapped: Float64Array = boxes * (self.side / map_side) + np.array([self.x, self.y] * 2)
+        return mapped
+
+    def pasted(self, inside: Map, whole: Map) -> Map:
+        """A map (M, M) of this square alone, shrunk into a copy of the map of the frame."""
+        joined = whole.copy()
+        small = cv2.resize(inside, (self.side, self.side), interpolation=cv2.INTER_AREA)
+        joined[self.y : self.y + self.side, self.x : self.x + self.side] = small
+        return joined
+
+
+class Look(NamedTuple):
+    """What a second look found.
+
+    Attributes:
+        square: where it went.
+        levels: (M, M) map of the square alone, in 8 bits.
+        boxes: (k, 4) candidate boxes in pixels of that map.
+    """
+
+    square: Square
+    levels: Levels
+    boxes: Float64Array
+
+    def mask(self, index: int, threshold: float, size: tuple[int, int]) -> npt.NDArray[np.bool_] | None:
+        """Outline (height, width) of a candidate in a frame of ``size`` (height, width), as ``mask_of_box`` finds it.
+
+        Args:
+            index: of the candidate.
+            threshold: τ at which it was found.
+            size: of the frame.
+        """
+        rows, columns = self.square.in_frame(size, len(self.levels))
+        within = (columns.stop - columns.start, rows.stop - rows.start)
+        inside = mask_of_box(self.levels, threshold, self.boxes[index].tolist(), within)
+        if inside is None:
+            return None
+        mask = np.zeros(size, bool)
+        mask[rows, columns] = inside
+        return mask
+
+
+def _part(start: int, length: int, pixels: int, map_side: int) -> slice:
+    """The pixels of a frame that a part of its map covers."""
+    first = min(round(start * pixels / map_side), pixels - 1)
+    return slice(first, max(round((start + length) * pixels / map_side), first + 1))
