@@ -61,9 +61,10 @@ class MovingBox:
     tags = ("cat", "dog")
     card = SimpleNamespace(size=32, presence="known")
     segmenter = None
+    reads_images = False
 
-    def __init__(self, shift=5.0, *, tag=None, presence=None, threshold=None, instances=False):
-        self.shift, self.instances = shift, instances
+    def __init__(self, shift=5.0, *, tag=None, presence=None, threshold=None, instances=False, looks=None):
+        self.shift, self.instances, self.looks = shift, instances, looks
         self.tag, self.presence, self.down = tag or "cat", presence or 0.0, 10 * (threshold or 0.0)
 
     def with_options(self, **options):

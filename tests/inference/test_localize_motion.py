@@ -95,9 +95,10 @@ def test_the_table_does_not_depend_on_the_batch(video, tmp_path, model, smooth):
     assert len({table.read_bytes() for table in tables}) == 1
 
 
+@pytest.mark.parametrize("looks", [1, 2])
 @pytest.mark.parametrize("smooth", ["offline", "online"])
-def test_ranges_of_a_long_video_have_the_rows_of_the_whole(video, tmp_path, smooth):
-    asked = Model(STORED / "model.onnx", Options(motion=True, smooth=smooth))
+def test_ranges_of_a_long_video_have_the_rows_of_the_whole(video, tmp_path, smooth, looks):
+    asked = Model(STORED / "model.onnx", Options(motion=True, smooth=smooth, looks=looks))
     worker = Worker(asked.load()[0])
     parts = []
     for long in (10_000, 20):

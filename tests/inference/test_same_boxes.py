@@ -33,10 +33,11 @@ def video(tmp_path_factory, make_video, square_video):
     return make_video(tmp_path_factory.mktemp("video") / "video.mkv", frames, codec="ffv1", pix_fmt="bgr0")
 
 
+@pytest.mark.parametrize("looks", [1, 2])
 @pytest.mark.parametrize("smooth", ["offline", "online", "none"])
 @pytest.mark.parametrize("engine", MODELS)
-def test_the_localization_table_does_not_depend_on_the_batch(video, tmp_path, engine, smooth):
-    options = {"smooth": smooth, "masks": True}
+def test_the_localization_table_does_not_depend_on_the_batch(video, tmp_path, engine, smooth, looks):
+    options = {"smooth": smooth, "masks": True, "looks": looks}
     usual = localize_file(
         MODELS[engine], video, tmp_path / "usual", annotate=False, options=Options(**options)
     ).table.read_bytes()  # batches of 32

@@ -11,6 +11,7 @@ from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
+from colocam.inference.options import Options
 from colocam.inference.network import NetworkOutput, completed
 from colocam.inference.second_look import square_around
 from colocam.temporal.look import Look, Square
@@ -57,7 +58,7 @@ def localizer_of(network, looks=2, **options):
         decoder=(8,),
         chooser="consensus",
     )
-    return Localizer(network, card, looks=looks, **{"smooth": "none", **options})
+    return Localizer(network, card, Options(looks=looks, **{"smooth": "none", **options}))
 
 
 def picture(x, y, width=30, height=20):

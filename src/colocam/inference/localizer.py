@@ -121,8 +121,8 @@ class Localizer:
         self._tag = None if options.tag is None else card.tags.index(options.tag)
         by_shot = self.chooser.by_shot and options.smooth != "none" and not options.instances
         self.motion = by_shot if options.motion is None else options.motion
-        wanted_looks = options.looks or (card.looks if segmenter is None else 1)
-        self.looks = 1 if options.instances else wanted_looks
+        once = options.instances or (segmenter is not None and options.looks is None)
+        self.looks = 1 if once else options.looks or card.looks
 
     def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
         """The same model, opened once, with some other :class:`colocam.inference.options.Options`."""
