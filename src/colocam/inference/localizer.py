@@ -121,8 +121,8 @@ class Localizer:
         self._tag = None if options.tag is None else card.tags.index(options.tag)
         by_shot = self.chooser.by_shot and options.smooth != "none" and not options.instances
         self.motion = by_shot if options.motion is None else options.motion
-        once = options.instances or (segmenter is not None and options.looks is None)
-        self.looks = 1 if once else options.looks or card.looks
+        looks = options.looks or (card.looks if segmenter is None else 1)
+        self.looks = 1 if options.instances else looks
 
     def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
         """The same model, opened once, with some other :class:`colocam.inference.options.Options`."""
@@ -212,7 +212,7 @@ class Localizer:
 
     @property
     def reads_images(self) -> bool:
-        """Whether frames need their images, not only the copies that the network reads."""
+        """Whether frames need their images."""
         return self.segmenter is not None or self.looks > 1
 
     @property
@@ -308,11 +308,8 @@ class Localizer:
         counted = passed if self.segmenter is None else int
         submitted = submit_passes(ahead(read, 1, "resize"), self.network, counted, windows=smooth == "offline")
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
-        mapped = postprocess(
-            ahead(submitted, max(1, WINDOW // rows), "network"),
-            CutFinder(look_ahead.cuts if look_ahead else 0),
-            settings,
-        )
+        cuts = CutFinder(look_ahead.cuts if look_ahead else 0)
+        mapped = postprocess(ahead(submitted, max(1, WINDOW // rows), "network"), cuts, settings)
         motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.looks > 1:

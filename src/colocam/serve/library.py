@@ -56,8 +56,7 @@ class Library:
         load: opens a model; called in a thread.
         quick: opens the quick lesson for a run folder.
         device: ``cpu`` or ``cuda``, for CAMs; None: the GPU, if there is one.
-        segmenter: key of the segmenter that ``load`` gives to models; "": none.
-        looks: at each frame; None: as each model says.
+        segmenter: key of the segmenter that ``load`` gives to models; "": none. ``looks``: None: as each model says.
 
     Attributes:
         active: the model in use: its boxes are shown, corrected and exported.
@@ -87,9 +86,8 @@ class Library:
         self.problems: dict[str, str] = {}
         self.lessons = Lessons(self.first.path, workspace.root / "lessons", self._learned, quick)
         self.cams = CamMaps(device)
-        self.adding = 0
         self._tags: dict[str, list[str]] = {}
-        self.viewed = ""
+        self.adding, self.viewed = 0, ""
         self._lock = threading.RLock()
         self._videos = {video.id: video for video in store.videos()}
         self._to_read: queue.Queue[Video | None] = queue.Queue()
@@ -267,9 +265,9 @@ class Library:
     def wanted(self, video: Video) -> Wanted:
         """The settings in use for a video."""
         with self._lock:
-            stated = self.store.class_of(video.id)
-            old = self.workspace.tags.get(video.id, "")  # up to version 0.2.0 it was a setting
-            return self.workspace.settings.of(old if stated is None else stated, self.segmenter, self.looks)
+            if (tag := self.store.class_of(video.id)) is None:
+                tag = self.workspace.tags.get(video.id, "")  # up to version 0.2.0 it was a setting
+            return self.workspace.settings.of(tag, self.segmenter, self.looks)
 
     def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""
