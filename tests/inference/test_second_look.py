@@ -11,8 +11,8 @@ from colocam.config import Backbone
 from colocam.config.card import Card
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
-from colocam.inference.options import Options
 from colocam.inference.network import NetworkOutput, completed
+from colocam.inference.options import Options
 from colocam.inference.second_look import square_around
 from colocam.temporal.look import Look, Square
 from colocam.types import VideoFrame
