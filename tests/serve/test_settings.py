@@ -1,11 +1,13 @@
 """Classes of videos and settings of the library: what they change is localized again, and corrections stay."""
 
+import hashlib
 import json
 import threading
 
 import pytest
 
 from colocam.inference.localizer import Localizer
+from colocam.serve.store import Wanted, with_wanted
 from tests.helpers.served_library import MovingBox, eventually, model_file, serving
 from tests.helpers.served_page import ServedPage, listening
 
@@ -237,3 +239,14 @@ def test_select_videos_and_set_their_class_in_the_browser(page, three):
         opened.press("Enter")
         opened.until("!document.querySelector('dialog')")
         assert three.library.workspace.settings.refine is False
+
+
+def test_results_with_more_looks_have_a_key_of_their_own():
+    assert Wanted().key("model") == "model"
+    twice, tagged = Wanted(looks=2), Wanted(tag="cat")
+    assert len({one.key("model") for one in (Wanted(), twice, tagged, twice._replace(tag="cat"))}) == 4
+    earlier = hashlib.blake2b(json.dumps(["cat", None, None, False, ""]).encode(), digest_size=6).hexdigest()
+    assert tagged.key("model") == f"model-{earlier}"  # as in 0.2.0
+    assert with_wanted(MovingBox(), twice).looks == 2
+    unchanged = MovingBox()
+    assert with_wanted(unchanged, Wanted(tag="unknown")) is unchanged

@@ -267,7 +267,7 @@ class Library:
         with self._lock:
             if (tag := self.store.class_of(video.id)) is None:
                 tag = self.workspace.tags.get(video.id, "")  # up to version 0.2.0 it was a setting
-            return self.workspace.settings.of(tag, self.segmenter, self.looks)
+            return self.workspace.settings.of(tag, self.segmenter)._replace(looks=self.looks)
 
     def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""

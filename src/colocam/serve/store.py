@@ -71,8 +71,7 @@ class Wanted(NamedTuple):
         presence: no box where the probability of presence is below this; None: all boxes.
         threshold: of the maps, relative to their maxima; None: that of the model.
         instances: find every object, not only one a frame.
-        segmenter: key of the segmenter that refines boxes to masks; "": none does.
-        looks: at each frame; None: as the model says.
+        segmenter: key of the segmenter that refines boxes to masks; "": none does. ``looks``: None: as the model says.
     """
 
     tag: str | None = None
@@ -84,10 +83,8 @@ class Wanted(NamedTuple):
 
     def key(self, model: str) -> str:
         """Stands for the results of a model with these settings: the key of the model alone, where all are defaults."""
-        if self == Wanted():
-            return model
-        values = self if self.looks else self[:-1]  # results of 0.2.0, which had no looks, keep their key
-        return f"{model}-{hashlib.blake2b(json.dumps(values).encode(), digest_size=6).hexdigest()}"
+        values = json.dumps(self if self.looks else self[:-1])  # results of 0.2.0, which had no looks, keep their key
+        return model if self == Wanted() else f"{model}-{hashlib.blake2b(values.encode(), digest_size=6).hexdigest()}"
 
 
 class Settings(BaseModel):
@@ -100,10 +97,10 @@ class Settings(BaseModel):
     instances: bool = False
     refine: bool = True
 
-    def of(self, tag: str, segmenter: str = "", looks: int | None = None) -> Wanted:
+    def of(self, tag: str, segmenter: str = "") -> Wanted:
         """The settings for a video of a class; "": nobody set one. ``segmenter``: key of that of the server."""
         used = segmenter if self.refine else ""
-        return Wanted(tag or None, self.presence, self.threshold, self.instances, used, looks)
+        return Wanted(tag or None, self.presence, self.threshold, self.instances, used)
 
 
 def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
@@ -112,11 +109,9 @@ def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
     presence = None if localizer.card.presence is None else wanted.presence
     if not wanted.segmenter:
         localizer = localizer.without_segmenter()
-    if (tag, presence, wanted.threshold, wanted.instances, wanted.looks) == (*Wanted()[:4], None):
-        return localizer
-    chosen = wanted._asdict()
-    del chosen["segmenter"]
-    return localizer.with_options(**chosen | {"tag": tag, "presence": presence})
+    wanted = wanted._replace(tag=tag, presence=presence, segmenter="")
+    chosen = {name: value for name, value in wanted._asdict().items() if name != "segmenter"}
+    return localizer if wanted == Wanted() else localizer.with_options(**chosen)
 
 
 class Workspace(BaseModel):
