@@ -176,12 +176,14 @@ class Lessons:
 
         Returns:
             ``state`` (never, learning, done, cancelled or failed), ``lines`` of output, ``path``: the new model or
-            None, ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number.
+            None, ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number,
+            without interpolated frames, ``proof``: whether it is better, see
+            :class:`colocam.training.learning.proof.Proof`, and None where the lesson does not say.
         """
         with self._lock:
             place, learning = self._place, self._child is not None and self._child.poll() is None
         if place is None:
-            return {"state": "never", "lines": [], "path": None, "stages": [], "held_out": 0}
+            return {"state": "never", "lines": [], "path": None, "stages": [], "held_out": 0, "proof": None}
         done = (place / RUN / "model.json").is_file()
         told = _report(place / RUN / "learning.json") if done else {}
         return {
@@ -190,6 +192,7 @@ class Lessons:
             "path": place / RUN if done else None,
             "stages": told.get("stages", []),
             "held_out": told.get("held_out", {}).get("frames", 0),
+            "proof": told.get("proof"),
         }
 
     def stop(self) -> None:

@@ -47,6 +47,10 @@ HEADER_SECONDS = 10.0
 KINDS = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 READ_AT_ONCE = 2
 """Files of labels; each may take a gigabyte while it is read."""
+UPLOADS_AT_ONCE = 32
+"""Files that are received; each holds a connection and an open file."""
+DECODED_AT_ONCE = 4
+"""Stills and CAMs that are computed; all requests together have 40 threads."""
 PORT = 8620
 """First choice of a port; where it is taken, the system chooses another."""
 
@@ -136,6 +140,7 @@ def make_app(library: Library, hosts: frozenset[str]) -> FastAPI:
         return Response(page[name], media_type=KINDS[name.rpartition(".")[2]], headers=video_routes.FOR_EVER)
 
     app.state.library, app.state.reading = library, asyncio.Semaphore(READ_AT_ONCE)
+    app.state.uploads, app.state.decoding = asyncio.Semaphore(UPLOADS_AT_ONCE), asyncio.Semaphore(DECODED_AT_ONCE)
     app.include_router(video_routes.routes)
     app.include_router(correction_routes.routes)
     app.add_middleware(Guard, hosts=hosts, token=library.workspace.token)

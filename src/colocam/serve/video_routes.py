@@ -1,6 +1,8 @@
 """Routes of videos: the library, frames and the proxy, layers over them, uploads; never with a path of this machine."""
 
+import asyncio
 import secrets
+from collections.abc import AsyncIterator
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +13,7 @@ from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi import Path as InPath
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse
 
 from colocam.serve.guard import RefusalError
@@ -26,6 +29,8 @@ FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
 MAPS_AT_ONCE = 256
 MOST_UPLOADED = 8 << 30
+BODY_SECONDS = 60.0
+"""Longest pause in the body of a file."""
 
 routes = APIRouter(prefix="/api")
 
@@ -197,16 +202,34 @@ async def upload(request: Request, library: Served) -> dict[str, Any]:
 
 
 async def receive(request: Request, target: Path, most: int) -> None:
-    """Write the body of a request, of at most ``most`` bytes, to a new file."""
-    size = 0
-    with target.open("xb") as file:
-        async for part in request.stream():
-            size += len(part)
-            if max(size, int(request.headers.get("content-length", "0"))) > most:
-                raise RefusalError(413, f"the file is larger than {most / 1e9:.1f} GB: name it in the command instead")
-            await run_in_threadpool(file.write, part)
+    """Write the body of a request, of at most ``most`` bytes, to a new file.
+
+    Few bodies are received at once, as each holds a connection and a file for as long as its client likes.
+    """
+    size, uploads = 0, request.app.state.uploads
+    if uploads.locked():
+        raise RefusalError(503, "many files are being uploaded: try again when some are done")
+    async with uploads:
+        with target.open("xb") as file:
+            parts = aiter(request.stream())
+            while (part := await _next_part(parts)) is not None:
+                size += len(part)
+                if max(size, int(request.headers.get("content-length", "0"))) > most:
+                    limit = f"{most / 1e9:.1f} GB"
+                    raise RefusalError(413, f"the file is larger than {limit}: name it in the command instead")
+                await run_in_threadpool(file.write, part)
     if not size:
         raise RefusalError(422, "the file is empty: choose another one")
+
+
+async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
+    """The next bytes of a body; None: it ended."""
+    try:
+        return await asyncio.wait_for(anext(parts, None), BODY_SECONDS)
+    except TimeoutError as error:
+        raise RefusalError(408, f"no byte of the file came for {BODY_SECONDS:g} s: send it again") from error
+    except ClientDisconnect as error:
+        raise RefusalError(400, "the upload was broken off: send the file again") from error
 
 
 @routes.delete("/videos/{video}")
@@ -238,9 +261,12 @@ def show(video: OneVideo, library: Served, model: Chosen) -> JSONResponse:
 
 
 @routes.get("/videos/{video}/stills/{frame}", response_class=Response)
-def still(video: OneVideo, library: Served, frame: Annotated[int, InPath(ge=0, le=1 << 32)]) -> Response:
+async def still(
+    request: Request, video: OneVideo, library: Served, frame: Annotated[int, InPath(ge=0, le=1 << 32)]
+) -> Response:
     """The frame of an index, as JPEG, read by the reader that the model uses."""
-    data = library.stills.get(video.id, video.path, frame)
+    async with request.app.state.decoding:  # those that wait hold no thread, which others need
+        data = await run_in_threadpool(library.stills.get, video.id, video.path, frame)
     if data is None:
         raise RefusalError(404, f"{video.name} has no frame {frame} that can be decoded")
     return Response(data, media_type="image/jpeg", headers=FOR_EVER)
@@ -271,7 +297,8 @@ def maps(found: Found, kept: Kept, start: Start, count: Count = 64) -> Response:
 
 
 @routes.get("/videos/{video}/cams", response_class=Response)
-def cams(
+async def cams(
+    request: Request,
     video: OneVideo,
     library: Served,
     chosen: Chosen,
@@ -284,7 +311,9 @@ def cams(
     frames, tags = found.rows.frame[start : start + count].tolist(), found.rows.tag[start : start + count]
     if not frames:
         raise RefusalError(404, f"{video.name} has no row {start}")
-    return _levels(library.cams.get(video.path, chosen.path, frames, tags), kept=kept)
+    async with request.app.state.decoding:
+        data = await run_in_threadpool(library.cams.get, video.path, chosen.path, frames, tags)
+    return _levels(data, kept=kept)
 
 
 def _levels(data: bytes, *, kept: bool) -> Response:

@@ -24,6 +24,7 @@ from colocam.errors import ColocamError
 from colocam.labels.corrections import Correction
 from colocam.labels.labeled_videos import LeftOut
 from colocam.run import Run
+from colocam.training.learning.proof import held_out_count
 from colocam.types import Box, Clip, Float64Array
 from colocam.utils.digests import FileDigests, text_digest
 from colocam.utils.locks import temporary_folder
@@ -35,8 +36,6 @@ HALF_LIFE = 0.5
 """Seconds from the nearest key frame after which an interpolated or unchecked frame counts half."""
 LEAST_WEIGHT = 0.05
 """Frames that count less are left out."""
-HELD_OUT = 0.2
-"""Share of the corrected videos that is held out, to compare the new model with the old one."""
 MATES = (1, 2, 4, 8, 16, 24)
 """Distances, in frames, of the neighbors that are read with a corrected frame of a video that is not in the cache."""
 CONTEXT = 16
@@ -78,6 +77,12 @@ class CorrectedFrames:
     def present(self) -> npt.NDArray[np.bool_]:
         """(N,) whether the frame has a box."""
         return np.array([len(boxes) > 0 for boxes in self.boxes], bool)
+
+    @property
+    def key(self) -> npt.NDArray[np.bool_]:
+        """(N,) whether a person set or checked the frame; others lie between such frames, and count less."""
+        key: npt.NDArray[np.bool_] = self.weights >= 1
+        return key
 
     @property
     def classes(self) -> npt.NDArray[np.int64]:
@@ -276,16 +281,15 @@ def _is_key(own: Sequence[Correction]) -> bool:
 
 
 def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set[str]:
-    """A fifth of the videos, at least one of several; chosen by a digest of their names, so that it is repeatable.
+    """Some of the videos, see :func:`held_out_count`; chosen by a digest of their names, so that it is repeatable.
 
     Videos that were held out before stay so, and videos that were learned from before are not chosen.
     """
     names = set(videos)
     chosen = names & history.held_out
     free = names - chosen - history.learned
-    count = max(round(HELD_OUT * len(names)), 1) if len(names) > 1 else 0
     order = sorted(free, key=text_digest)
-    return chosen | set(order[: max(count - len(chosen), 0)])
+    return chosen | set(order[: max(held_out_count(len(names)) - len(chosen), 0)])
 
 
 def _scaled(boxes: Sequence[Box], clip: CachedClip, position: int, side: int) -> Boxes:

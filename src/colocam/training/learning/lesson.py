@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +25,7 @@ from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.labeled_videos import LeftOut
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run, open_run
-from colocam.training.learning.card import Agreement, Observation, agreement, learned_card, observe
+from colocam.training.learning.card import Agreement, Observation, agreement, box_overlaps, learned_card, observe
 from colocam.training.learning.decoder import learning_task
 from colocam.training.learning.frames import CorrectedFrames
 from colocam.training.learning.heads import (
@@ -35,9 +36,11 @@ from colocam.training.learning.heads import (
     grown_model,
     head_features,
 )
+from colocam.training.learning.proof import Proof, prove
 from colocam.training.learning.report import Learned, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import Journal, fit
 from colocam.training.rounds import own_labels
+from colocam.types import Float64Array
 from colocam.utils.locks import temporary_folder
 from colocam.utils.progress import graceful_stop
 from colocam.utils.tensors import generator
@@ -94,9 +97,10 @@ def learn(
 ) -> Learned:
     """Learn from corrections, starting from the model of a run; write a new run folder.
 
-    About a fifth of the corrected videos is held out. Each part is kept only if the model with it agrees with their
-    corrections at least as well as without it (the second lesson of a decoder: as before the first); so the new model
-    never agrees less than the old one. Corrections that the run has learned from before are used again.
+    About a fifth of the corrected videos is held out, of few videos up to a half. Each part is kept only if the model
+    with it agrees with their corrections at least as well as without it (the second lesson of a decoder: as before the
+    first); so the new model never agrees less than the old one. Corrections that the run has learned from before are
+    used again.
 
     >>> learned = learn("runs/pets", ["corrections.csv"], "runs/pets-2")     # doctest: +SKIP
     >>> for line in learned.lines(): print(line)                             # doctest: +SKIP
@@ -122,10 +126,13 @@ def learn(
     try:
         with graceful_stop(), temporary_folder(out.parent) as folder:
             lesson, start = _with_classes(opened, read_corrections(*files), left_out, folder, how)
-            frames, model = lesson.frames, _learn(lesson, start, how)
+            frames, best = lesson.frames, _learn(lesson, start, how)
             new = lesson.run.catalogue.tags[len(opened.catalogue.tags) :]
-            learned = Learned(out, lesson.stages, len(frames), int(frames.held_out.sum()), left_out, new)
-            write_run(lesson.run, model, learned, frames, files, folder)
+            changed = any(stage.kept for stage in lesson.stages[1:])
+            proof = lesson.proof(best, changed=changed)
+            held_out = int((frames.held_out & frames.key).sum())
+            learned = Learned(out, lesson.stages, int(frames.key.sum()), held_out, left_out, new, proof)
+            write_run(lesson.run, best.model, learned, frames, files, folder)
             if out.is_dir():
                 out.rmdir()
             folder.rename(out)
@@ -153,6 +160,7 @@ class Lesson:
 
     def __init__(self, run: Run, frames: CorrectedFrames, folder: Path) -> None:
         self.run, self.frames, self.taught, self.folder = run, frames, frames.part(~frames.held_out), folder
+        self.first: Candidate | None = None
         self.journal, self.stages = Journal(folder / "metrics.jsonl"), list[Stage]()
         self.clock = time.perf_counter()
 
@@ -188,9 +196,21 @@ class Lesson:
         return old if worse else new
 
     def agreement(self, one: Candidate) -> Agreement:
-        """How well a candidate agrees with the held-out corrections."""
-        held = self.frames.held_out
+        """How well a candidate agrees with the held-out corrections; interpolated frames do not count."""
+        held = self.frames.held_out & self.frames.key
         return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
+
+    def proof(self, new: Candidate, *, changed: bool) -> Proof:
+        """Compare the model before the lesson with a new one, by held-out video."""
+        held = self.frames.held_out & self.frames.key & self.frames.present
+        part, clips = self.frames.part(held), self.frames.samples.clips
+
+        def overlaps(one: Candidate) -> Float64Array:
+            return box_overlaps(one.model.card, one.seen.levels[held], part) if held.any() else np.zeros(0)
+
+        names = sorted({clip.clip.video for clip in clips})
+        video = np.array([names.index(clips[clip].clip.video) for clip, _ in part.places], np.int64)
+        return prove(overlaps(self.first or new), overlaps(new), video, len(names), changed=changed)
 
     def note(self, name: str, one: Candidate, *, kept: bool) -> None:
         """Add a part of learning to the report."""
@@ -224,7 +244,7 @@ def _with_classes(
     model, history, refused = load_model(run.folder), read_history(run.folder), LeftOut()
     grown, frames = frames_and_classes(run, corrections, refused, history, new=how.head)
     lesson, known = Lesson(grown, frames, folder), len(run.catalogue.tags)
-    best = lesson.look(grown_model(model, grown.catalogue.tags))
+    best = lesson.first = lesson.look(grown_model(model, grown.catalogue.tags))
     lesson.note("before", best, kept=True)
     if len(grown.catalogue.tags) > known:
         new = lesson.look(with_head(lesson, best.model, first_new=known))
@@ -244,8 +264,8 @@ def _replayed(lesson: Lesson) -> Samples:
     return spread_samples(training, lesson.run.catalogue.tags, REPLAYED)
 
 
-def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Model:
-    """The model that agrees best with the held-out corrections; ``best``: the one to start from."""
+def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Candidate:
+    """The candidate that agrees best with the held-out corrections; ``best``: the one to start from."""
     if how.head and lesson.taught.changed.any():
         best = lesson.keep("head", best, lesson.look(with_head(lesson, best.model)), loss=lesson.class_loss)
     if how.threshold:
@@ -254,7 +274,7 @@ def _learn(lesson: Lesson, best: Candidate, how: Learning) -> Model:
         best = lesson.keep("presence", best, with_card(lesson, best, threshold=False, presence=True), presence=True)
     if (how.seeds or how.projection) and how.steps > 0 and lesson.taught.present.any():
         best = _learn_decoder(lesson, best, how)
-    return best.model
+    return best
 
 
 def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidate:

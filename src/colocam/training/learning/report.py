@@ -13,6 +13,7 @@ from colocam.models.model_file import Model, save_model
 from colocam.run import Run
 from colocam.training.learning.card import Agreement
 from colocam.training.learning.frames import CorrectedFrames, History
+from colocam.training.learning.proof import Proof
 from colocam.utils.digests import file_digest
 from colocam.utils.files import link, parse_json, write_json
 from colocam.utils.tensors import save_checkpoint
@@ -37,10 +38,11 @@ class Learned:
     Attributes:
         folder: the new run folder.
         stages: the parts in order; the first is the model before.
-        frames: corrected frames that were used.
+        frames: frames that a person corrected or accepted; those between them are learned from, but do not count.
         held_out: how many of them belong to held-out videos.
         left_out: corrections that were left out, and why.
         classes: that the model did not know before.
+        proof: whether the new model is better.
     """
 
     folder: Path
@@ -49,6 +51,7 @@ class Learned:
     held_out: int
     left_out: LeftOut
     classes: tuple[str, ...] = ()
+    proof: Proof | None = None
 
     @property
     def kept(self) -> list[str]:
@@ -58,11 +61,9 @@ class Learned:
     def lines(self) -> list[str]:
         """The report as lines."""
         lines = self.left_out.lines()
-        lines.append(f"{self.frames - self.held_out} corrected frames to learn from, {self.held_out} held out")
+        lines.append(f"{self.frames - self.held_out} corrections to learn from, {self.held_out} held out")
         if self.classes:
             lines.append(f"learned new classes ({', '.join(self.classes)}), each as one more output of the classifier")
-        if not self.held_out:
-            lines.append("warning: no corrected video is held out, so nothing says whether the new model is better")
         for stage in self.stages:
             one = stage.agreement
             parts = [] if isnan(one.iou) else [f"IoU {one.iou:.3f}", f"CorLoc {one.corloc:.1f} %"]
@@ -70,8 +71,8 @@ class Learned:
             unmeasured = stage.name == "presence" and isnan(one.presence_loss)
             verdict = "" if stage.kept else f": {'not measured' if unmeasured else 'agrees less'}, not kept"
             lines.append(f"{stage.name:15} {', '.join(parts) or 'not measured'}{verdict}")
-        if not self.kept:
-            lines.append("the old model stays: no part agrees better with the held-out corrections")
+        if self.proof is not None:
+            lines.append(self.proof.line())
         return lines
 
 
@@ -130,6 +131,7 @@ def write_run(
             "left_out": dict(learned.left_out),
             "stages": [_json(stage) for stage in learned.stages],
             "kept": learned.kept,
+            "proof": None if learned.proof is None else learned.proof.as_json(),
         },
     )
     save_model(folder, Model(model.net.cpu(), model.card))
