@@ -128,8 +128,9 @@ def say_time(run: Run, frames: int, clips: int) -> None:
 
     times = {step: min(seconds(step=step) for _ in range(2)) for step in (False, True)}
     settings, head = config.stage2(config.methods[0]) if config.methods else config.localizer, config.classifier
-    head_passes = min(frames, clips * head.frames_per_clip) * head.views
+    head_passes = min(frames, clips * head.frames_per_clip) * head.views * (2 if settings.crop_head else 1)
     steps = settings.rounds * settings.epochs * settings.sequences_per_clip * clips * settings.frames
+    steps += frames * (settings.rounds - 1) // 2  # labels of the next round take a pass without a gradient
     first, second = (round(count * each / 60, 1) for count, each in ((head_passes, times[False]), (steps, times[True])))
     say(
         f"about {first:g} minutes for the class ({head_passes} passes); then, if the decoder of the start does not "

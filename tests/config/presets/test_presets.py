@@ -126,7 +126,7 @@ def test_nothing_but_the_size_differs_from_what_is_shipped(preset, run):
     assert trained.keys() == shipped.keys()
     others = {"lite0": {"localizer.teacher"}, "paper": {"backbone.args"}}
     assert changed - SIZES == others.get(preset, set())
-    switches = {name for name, value in settings_of(Config()).items() if shipped[name] != value}
+    switches = {name for name, value in settings_of(Config()).items() if shipped.get(name, value) != value}
     assert not (changed - SIZES) & switches
     for name in ("frames.map_size", "classifier.size"):  # the same share of the frame, or none
         assert (shipped[name] is None) == (trained[name] is None)
