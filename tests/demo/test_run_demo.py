@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 from functools import partial
 
 import cv2
@@ -91,3 +92,15 @@ def test_videos_only(small_world, colocam, tmp_path):  # noqa: ARG001
 def test_a_demo_that_cannot_be_written(colocam, tmp_path):
     (tmp_path / "demo").write_text("a file", encoding="utf-8")
     assert "there is a file where a folder is needed" in colocam("demo", "--out", tmp_path / "demo").error
+
+
+def test_a_short_one_has_few_videos_and_epochs(colocam, tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "make_world", partial(make_world, frames=5, size=(48, 40)))
+    seen = []
+    monkeypatch.setattr(demo, "train", lambda _, run, config, **__: seen.append((run, config)) or run)
+    monkeypatch.setattr(demo, "evaluate", lambda *_: sys.exit("enough"))
+    colocam("demo", "--out", tmp_path / "demo", "--short")
+    assert len(list((tmp_path / "demo" / "videos").rglob("*.mp4"))) == 24
+    ((run, config),) = seen
+    assert run == tmp_path / "demo" / "run-0"
+    assert (config.classifier.epochs, config.localizer.epochs) == (1, 1)

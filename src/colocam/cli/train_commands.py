@@ -106,12 +106,15 @@ def demo(
     *,
     videos_only: Annotated[bool, Option("--videos-only", help="Generate the tagged videos and stop.")] = False,
     compare: Annotated[bool, Option("--compare", help="Train F-CAM too, and compare it; 3 minutes longer.")] = False,
+    short: Annotated[
+        bool, Option("--short", help="Few videos, one epoch: shows in a minute that everything runs, not how well.")
+    ] = False,
     overrides: Overrides = None,
 ) -> None:
     """Generate tagged videos, train on their tags, evaluate, and write a report: a test of the whole method."""
     from colocam.demo.run_demo import run_demo
 
-    how = {"videos_only": videos_only, "compare": compare}
+    how = {"videos_only": videos_only, "compare": compare, "short": short}
     run_demo(out, seed=seed, world_seed=world_seed, overrides=overrides or [], **how)
 
 

@@ -28,21 +28,28 @@ def run_demo(
     world_seed: int = 1,
     videos_only: bool = False,
     compare: bool = False,
+    short: bool = False,
     overrides: Sequence[str] = (),
 ) -> Path:
     """Make tagged videos in ``out``, train CoLo-CAM on their tags alone, evaluate, and write a report.
 
     Returns the run folder, ``out/run-<seed>``, or with ``compare`` ``out/compare-<seed>``, where F-CAM is trained
-    too. An interrupted demo continues where it stopped.
+    too. An interrupted demo continues where it stopped. A ``short`` one has so few videos and epochs that it only shows
+    that everything runs.
     """
-    say("1 of 4: make 180 short videos of six kinds of object, each with one tag (about 40 s on two cores)")
-    world = make_world(out, seed=world_seed)
+    if short:
+        say("1 of 4: make 24 short videos of six kinds of object, each with one tag; what follows is short, too")
+        world = make_world(out, seed=world_seed, videos_per_class=(2, 1, 1))
+    else:
+        say("1 of 4: make 180 short videos of six kinds of object, each with one tag (about 40 s on two cores)")
+        world = make_world(out, seed=world_seed)
     say(f"videos: {world.videos}; tags: {world.manifest}; true boxes, used only for the evaluation: {world.truth}")
     run = out / f"{'compare' if compare else 'run'}-{seed}"
     if videos_only:
         return run
     methods = ["colocam", "fcam"] if compare else ["colocam"]
-    config = load_config("demo", overrides=[f"seed={seed}", f"methods=[{', '.join(methods)}]", *overrides])
+    epochs = ["classifier.epochs=1", "localizer.epochs=1"] if short else []
+    config = load_config("demo", overrides=[f"seed={seed}", f"methods=[{', '.join(methods)}]", *epochs, *overrides])
     picture = run / "picture.jpg"
 
     looks = {"classifier": min(FIRST_LOOK, config.classifier.epochs), "colocam": 1}
