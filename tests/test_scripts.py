@@ -5,6 +5,7 @@ import re
 import runpy
 import shutil
 import tomllib
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
@@ -23,6 +24,7 @@ CORRECTIONS = SCRIPTS[0].parents[1] / "lab" / "corrections.py"
 NOT_COMMANDS = {
     "check_machine",  # runs before anything is installed
     "docs_docstrings",  # an extension of griffe
+    "wheels",  # functions of the newcomer
 }
 WITH_HELP = [path for path in SCRIPTS if path.stem not in NOT_COMMANDS]
 
@@ -73,6 +75,44 @@ def test_every_script_explains_itself(path, script, capsys):
         script(path, "--help")
     assert stop.value.code == 0
     assert "usage: " in capsys.readouterr().out
+
+
+@pytest.fixture
+def newcomer(monkeypatch):
+    """The module of the newcomer's walk."""
+    monkeypatch.syspath_prepend(SCRIPTS[0].parent)
+    return import_module("newcomer")
+
+
+def test_the_walk_types_every_command_of_the_readme(newcomer, tmp_path, monkeypatch):
+    typed = []
+    for name in ("run", "serve"):
+        monkeypatch.setattr(newcomer.Walk, name, lambda _walk, _python, words: typed.append(words))
+    monkeypatch.setattr(newcomer, "install", lambda *_: tmp_path / "light" / "bin" / "python")
+    monkeypatch.setattr(newcomer, "borrowing", lambda *_: tmp_path / "full" / "bin" / "python")
+    (tmp_path / "demo" / "run-0" / "report").mkdir(parents=True)
+    (tmp_path / "demo" / "run-0" / "report" / "index.html").touch()
+    walk = newcomer.Walk({".": Path("a.whl"), "./models": Path("b.whl")}, tmp_path, tmp_path)
+    for line in newcomer.readme():
+        walk.type(line)
+    assert {"localize", "train", "serve", "demo", "-c"} <= {words[1] for words in typed}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("ffmpeg -i a.mp4", "make coffee", "colocam fly", "pip install colocam", "pip install ."),
+        "colocam localize holiday.mp4 -o out",  # before anything is installed
+    ],
+)
+def test_a_command_that_the_walk_cannot_type_is_a_fault(newcomer, tmp_path, line):
+    with pytest.raises(SystemExit, match="fault: "):
+        newcomer.Walk({}, tmp_path, tmp_path).type(line)
+
+
+def test_commands_are_found_wherever_the_readme_has_them(newcomer):
+    text = "Use `make demo`, `not this`.\n```\npip install .   # it\n\ncolocam a b\n```\n```python\nprint(1)\n```\n"
+    assert newcomer.readme(text) == ["make demo", "pip install .   # it", "colocam a b", "python -c 'print(1)\n'"]
 
 
 def test_the_laboratory_explains_itself(measured):

@@ -284,7 +284,7 @@ def test_tasks_that_end_their_worker_cost_only_themselves(pool, tmp_path):
 
 
 def test_a_full_disk_stops_the_command(pool, tmp_path):
-    with pytest.raises(ColocamError, match="cannot write: No space left on device: free some space"):
+    with pytest.raises(ColocamError, match="cannot write a file: the disk is full: free some space"):
         list(do_all(pool, deque([StubTask("a", "full", tmp_path)])))
 
 

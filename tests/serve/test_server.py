@@ -65,14 +65,15 @@ def test_a_run_that_does_not_exist_is_named(colocam, tmp_path):
     assert not (tmp_path / "page").exists()
 
 
-def test_ctrl_c_does_not_wait_for_a_pass(onnx_file, tmp_path, make_video):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_does_not_wait_for_a_pass(onnx_file, tmp_path, make_video, number):
     video = make_video(tmp_path / "video.mp4", 5)
     command = endless("serve", onnx_file, video, "--out", tmp_path / "page", "--no-open")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             while process.stdout.readline() != "a pass began\n":
                 assert process.poll() is None
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             _, said = process.communicate(timeout=60)
         finally:
             process.kill()
