@@ -27,7 +27,7 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.videos import Job, find_jobs
 from colocam.segment import segmenter_files
-from colocam.serve import correction_routes, video_routes
+from colocam.serve import click_routes, correction_routes, video_routes
 from colocam.serve.guard import Guard, RefusalError, add_refusals
 from colocam.serve.lessons import QuickLearning
 from colocam.serve.library import Library
@@ -143,6 +143,8 @@ def make_app(library: Library, hosts: frozenset[str]) -> FastAPI:
     app.state.uploads, app.state.decoding = asyncio.Semaphore(UPLOADS_AT_ONCE), asyncio.Semaphore(DECODED_AT_ONCE)
     app.include_router(video_routes.routes)
     app.include_router(correction_routes.routes)
+    app.include_router(click_routes.routes)
+    app.state.embedded = click_routes.Embedded()
     app.add_middleware(Guard, hosts=hosts, token=library.workspace.token)
     return app
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from colocam.errors import ColocamError
 from colocam.serve.video_data import LIMITS, jpeg, open_fenced, small_levels
-from colocam.types import VideoFrame
+from colocam.types import Image, VideoFrame
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
 
@@ -103,7 +103,12 @@ class Stills:
         self._walkers: OrderedDict[str, _Walker] = OrderedDict()
 
     def get(self, video: str, path: Path, index: int) -> bytes | None:
-        """The frame ``index`` of a video, None if it has no such frame that can be decoded."""
+        """The frame ``index`` of a video as JPEG, None if it has no such frame that can be decoded."""
+        image = self.image(video, path, index)
+        return None if image is None else jpeg(image, QUALITY)
+
+    def image(self, video: str, path: Path, index: int) -> Image | None:
+        """The frame ``index`` (H, W, 3) of a video, None if it has no such frame that can be decoded."""
         with self._lock:
             walker = self._walkers.pop(video, None) or _Walker(path)
             self._walkers[video] = walker
@@ -111,7 +116,7 @@ class Stills:
         for old in dropped:
             old.drop()
         frame = walker.read(index)
-        return None if frame is None else jpeg(frame.image, QUALITY)
+        return None if frame is None else frame.image
 
     def close(self) -> None:
         """Close all videos."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam.serve.exchange import corrected_rows, key_frames, known_states, rows_at
 from colocam.serve.marks import ASKED, CHECKED, INTERPOLATED, PREDICTED, Marks, objects_of
@@ -36,6 +37,8 @@ class Tally(NamedTuple):
         found: class that most frames show.
         box: x1, y1, x2, y2 in the frame of the thumbnail, NaN where there is none.
         doubtful: share of the frames that are doubtful and that nobody has checked.
+        to_check: entries of the page's queue: frames that nobody has checked, and one for each stretch that is asked
+            about.
         frames: by what is known of them.
         corrections: key corrections, those that a lesson learns from.
     """
@@ -43,6 +46,7 @@ class Tally(NamedTuple):
     found: str
     box: list[float]
     doubtful: float
+    to_check: int
     frames: FrameCounts
     corrections: int
 
@@ -58,9 +62,19 @@ def tally(results: VideoResults, objects: Mapping[int, Marks]) -> Tally:
         found=Counter(tags).most_common(1)[0][0],
         box=corrected_rows(*rows_at(results, objects, slice(shown, shown + 1))).box[0].tolist(),
         doubtful=float(((results.doubt >= DOUBTFUL) & ~checked).mean()),
+        to_check=frames_to_check(results, state),
         frames=counts,
         corrections=sum(int(key_frames(marks).sum()) for marks in objects.values()),
     )
+
+
+def frames_to_check(results: VideoResults, state: npt.NDArray[np.uint8]) -> int:
+    """Entries of the page's queue, see ``toCheck`` of ``places.js``; ``state`` (N,) is what is known of each frame."""
+    asked = state == ASKED
+    queued = np.searchsorted(results.index.frames, [frame for frame, _ in results.queue]).astype(int)
+    states = state[queued]
+    left = (states == PREDICTED) | (np.isin(states, INTERPOLATED) & (results.doubt[queued] >= DOUBTFUL))
+    return int(left.sum() + (asked & ~np.concatenate([[False], asked[:-1]])).sum())
 
 
 class Tallies:

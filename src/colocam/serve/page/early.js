@@ -1,6 +1,7 @@
 // The video that the address names is asked for before the other modules are there: reading its frame takes longest.
 
 import { getBlob, getJson } from "./api.js";
+import { lastFrame } from "./memory.js";
 
 const address = new URLSearchParams(location.hash.slice(1));
 let early = address.get("video") && { video: address.get("video"), answer: ask(address.get("video"), address.get("frame")) };
@@ -8,7 +9,7 @@ if (early) early.answer.catch(() => {}); // whoever opens the video sees the err
 
 // The browser keeps the frame until the player asks for it.
 function ask(video, frame) {
-  getBlob(`/api/videos/${video}/stills/${frame ?? 0}`).catch(() => {});
+  getBlob(`/api/videos/${video}/stills/${frame ?? lastFrame(video) ?? 0}`).catch(() => {});
   return getJson(`/api/videos/${video}`);
 }
 

@@ -63,9 +63,14 @@ export function showKeys() {
   const rows = KEYS.map(([keys, , , words]) => make("tr", {}, make("th", { scope: "row" }, ...keys.split(" ").map((part) =>
     (part === "and" || part === "to" ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
   const half = Math.ceil(rows.length / 2), table = (part) => make("table", { class: "keys" }, make("tbody", {}, ...part));
-  const mouse = "Mouse: drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box, click another object to select it. The wheel zooms.";
-  const box = dialog("Keys", make("div", { class: "columns", tabindex: "0", autofocus: true, "aria-label": "Keys" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
+  const mouse = "Mouse: click on the object to box it; further clicks add to it, with Alt they take away. Drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box, click another object to select it. The wheel zooms.";
+  const box = dialog("Keys", make("div", { class: "columns" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
     make("form", { method: "dialog", class: "row" }, make("button", { class: "primary" }, "Close")));
   box.classList.add("wide");
+  // The focus on the last button would scroll the title away; from the title, arrows scroll.
+  const title = box.querySelector("h2");
+  title.tabIndex = -1;
+  title.focus();
+  box.scrollTop = 0;
   box.addEventListener("keydown", (event) => event.key === "?" && box.close());
 }

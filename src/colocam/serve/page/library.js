@@ -2,14 +2,17 @@
 
 import { getJson, remove, upload } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
+import { pace } from "./memory.js";
 import { askSettings, askTags } from "./options.js";
 
 const REFRESH = 1500;
 const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localizing: "localizing", ready: "ready", failed: "cannot be shown" };
 
+const ALL = "all videos";
 const WHICH = {
-  "all videos": () => true,
-  "to check": (video) => video.doubtful > 0,
+  [ALL]: () => true,
+  "to check": (video) => video.to_check > 0,
+  "class in doubt": (video) => video.unsure,
   "all checked": (video) => allChecked(video),
   "not ready": (video) => video.state !== "ready",
 };
@@ -19,7 +22,7 @@ export function openLibrary(view) {
   const list = make("ul", { class: "videos" });
   const input = make("input", { type: "file", accept: "video/*,.mkv,.avi,.mp4,.mov,.webm", multiple: true, id: "add-video", class: "hidden", tabindex: "-1", "aria-label": "Videos to add" });
   const add = make("label", { class: "button primary", for: "add-video", tabindex: "0", role: "button" }, "Add videos…");
-  const count = make("span", { class: "dim" });
+  const count = make("span", { class: "dim" }), left = make("p", { class: "left", "aria-live": "polite" });
   const uploads = make("ul", { class: "uploads" });
   const sort = make("select", { id: "sort" }, make("option", { value: "doubt" }, "most doubtful first"), make("option", { value: "name" }, "by name"), make("option", { value: "added" }, "as added"));
   const find = make("input", { type: "search", id: "find", placeholder: "name or class", "aria-label": "Show only videos whose name or class contains this" });
@@ -117,7 +120,10 @@ export function openLibrary(view) {
     }
     const wanted = sorted.map((video) => cards.get(video.id));
     if (list.children.length !== wanted.length || wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
+    left.textContent = leftToDo(videos);
     empty.hidden = videos.length + adding > 0;
+    none.hidden = sorted.length > 0 || !videos.length;
+    sought.textContent = `No video ${words ? `with “${find.value.trim()}” in its name or class` : "of this kind"}${words && which.value !== ALL ? `, among those ${which.value}` : ""}.`;
     chosen.hidden = !videos.length;
     showSelection();
   }
@@ -136,10 +142,12 @@ export function openLibrary(view) {
   for (const one of [sort, which]) one.addEventListener("change", show);
   find.addEventListener("input", show);
   const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
+  const clear = () => { find.value = ""; which.value = ALL; show(); find.focus(); };
+  const sought = make("p", {}), none = make("div", { class: "empty", hidden: true, role: "status" }, sought, make("button", { type: "button", class: "primary", onclick: clear }, "Show all videos"));
   const chosen = make("div", { class: "row chosen" }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
-    chosen, uploads, empty, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
+    left, chosen, uploads, empty, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
   return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
@@ -150,7 +158,7 @@ function cardOf(video, { askRemove, select, on }) {
   const image = video.frames ? make("img", { src: `/api/videos/${video.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
   const facts = [video.class ? `${video.class} (set)` : video.tag || video.found, video.seconds && duration(video.seconds), video.frames && `${video.frames} frames`, video.width && `${video.width}×${video.height}`];
   const state = video.state === "ready" ? doubtBar(video)
-    : video.state === "failed" ? make("p", { class: "problem" }, video.problem)
+    : video.state === "failed" ? make("div", {}, make("p", { class: "problem" }, video.problem))
       : make("div", { class: "working" }, make("span", {}, `${WORDS[video.state]} ${["waiting", "read"].includes(video.state) ? "" : percent(video.done)}`), make("progress", { max: "1", value: String(video.done), "aria-label": WORDS[video.state] }));
   const title = make("span", { class: "name", title: video.name }, video.name);
   const box = make("input", { type: "checkbox", class: "select", checked: on, "aria-label": `Select ${video.name}`, title: "Select; with Shift up to here", onclick: (event) => select(video.id, box.checked, event.shiftKey) });
@@ -162,8 +170,17 @@ function cardOf(video, { askRemove, select, on }) {
   return make("li", { class: `video ${video.state}` }, box,
     make(ready ? "a" : "div", { class: "open", href: ready ? `#video=${video.id}` : null, onclick: toggled },
       make("div", { class: "image" }, image, video.box && boxOver(video), allChecked(video) && make("span", { class: "badge" }, "all checked")),
-      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), state)),
+      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.unsure && make("p", { class: "other-class" }, `Probably not “${video.found}”: look at its class.`), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${video.name} from the library`, title: "Remove from the library", onclick: () => askRemove(video) }, "×"));
+}
+
+// What is left to do, in words: "3 videos, 41 frames to check, about 10 minutes".
+function leftToDo(videos) {
+  const open = videos.filter((video) => video.to_check), frames = open.reduce((sum, video) => sum + video.to_check, 0), unsure = videos.filter((video) => video.unsure).length;
+  const minutes = Math.max(1, Math.round((frames * pace()) / 60)), count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const hours = Math.round(minutes / 6) / 10, time = minutes < 90 ? count(minutes, "minute") : `${hours} hours`;
+  const check = frames ? `Left to do: ${count(open.length, "video")}, ${count(frames, "frame")} to check, about ${time}.` : videos.some((video) => video.state === "ready") ? "Nothing is left to check." : "";
+  return `${check}${unsure ? ` ${unsure === 1 ? "1 video is" : `${unsure} videos are`} probably of another class than the model says.` : ""}`;
 }
 
 const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
@@ -178,7 +195,7 @@ function boxOver({ box: [x1, y1, x2, y2], width, height }) {
 }
 
 function doubtBar(video) {
-  const text = `${percent(video.doubtful)} of frames doubtful, ${percent(video.checked)} checked${video.interpolated ? `, ${percent(video.interpolated)} interpolated` : ""}`;
+  const text = `${video.to_check ? `${video.to_check} to check, ` : ""}${percent(video.doubtful)} doubtful, ${percent(video.checked)} checked${video.interpolated ? `, ${percent(video.interpolated)} interpolated` : ""}`;
   const bar = make("div", { class: "share", role: "img", "aria-label": text });
   for (const [name, share] of [["checked", video.checked], ["interpolated", video.interpolated], ["doubtful", video.doubtful]]) {
     const part = make("i", { class: name });

@@ -2,6 +2,7 @@
 
 import { clearMessages, make, tell } from "./dom.js";
 import { exportDialog } from "./exchange.js";
+import { lastFrame } from "./memory.js";
 import { openVideo } from "./video.js";
 import { showKeys } from "./keys.js";
 import { openLibrary } from "./library.js";
@@ -35,7 +36,7 @@ async function route() {
     return;
   }
   try {
-    const next = await openVideo(view, video, frame === null ? null : Number(frame), told);
+    const next = await openVideo(view, video, frame === null ? lastFrame(video) : Number(frame), told);
     if (opened !== video || !next) { next?.close(); return; }
     current = next;
     where.replaceChildren(make("a", { href: "#" }, "Library"), " / ", make("strong", {}, next.video.name));
@@ -47,13 +48,25 @@ async function route() {
   }
 }
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem("colocam-theme", theme);
+// The theme of the system, also when that changes, until another one is chosen here; choosing the system's follows it again.
+const THEME = "colocam-theme-chosen", light = matchMedia("(prefers-color-scheme: light)");
+const systemTheme = () => (light.matches ? "light" : "dark");
+
+function showTheme() {
+  document.documentElement.dataset.theme = localStorage.getItem(THEME) || systemTheme();
+  current?.changed?.();
 }
 
-setTheme(localStorage.getItem("colocam-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
-document.getElementById("theme").addEventListener("click", () => { setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); current?.changed?.(); });
+function switchTheme() {
+  const other = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  if (other === systemTheme()) localStorage.removeItem(THEME);
+  else localStorage.setItem(THEME, other);
+  showTheme();
+}
+
+showTheme();
+light.addEventListener("change", showTheme);
+document.getElementById("theme").addEventListener("click", switchTheme);
 document.getElementById("help").addEventListener("click", showKeys);
 document.getElementById("export").addEventListener("click", () => exportDialog(current?.video?.id));
 document.getElementById("learn").addEventListener("click", () => learnDialog(current));

@@ -19,10 +19,12 @@ export function moved(box, dx, dy, width, height) {
 
 export class Overlay {
   // seen() gives { box, label, kind, others, heat, opacity, outline, other, otherLabel }; edited(box) is called when a box was
-  // drawn, without it boxes cannot be changed; chosen(number) when one of the others is pressed; zoomed(zoom, center) when the wheel asks for another zoom.
-  constructor({ stage, heat, overlay }, video, { seen, edited, chosen, zoomed }) {
+  // drawn, without it boxes cannot be changed; chosen(number) when one of the others is pressed; clicked(x, y, inside) when a
+  // point is clicked, inside: not with Alt; near() when the mouse is over the frame; zoomed(zoom, center) when the wheel asks
+  // for another zoom.
+  constructor({ stage, heat, overlay }, video, { seen, edited, chosen, clicked, near, zoomed }) {
     const canvas = overlay;
-    Object.assign(this, { stage, canvas, video, seen, edited, chosen, zoomed, heat: heat.getContext("2d") });
+    Object.assign(this, { stage, canvas, video, seen, edited, chosen, clicked, near, zoomed, heat: heat.getContext("2d") });
     this.zoom = 1;
     this.center = [0.5, 0.5];
     this.drag = null;
@@ -71,7 +73,7 @@ export class Overlay {
   draw() {
     const context = this.canvas.getContext("2d"), { width, height } = this.canvas;
     context.clearRect(0, 0, width, height);
-    const { box, label, kind, heat, opacity, outline, other, otherLabel, others = [] } = this.seen();
+    const { box, label, kind, heat, opacity, outline, other, otherLabel, others = [], clicks = [] } = this.seen();
     this.drawHeat(heat, opacity);
     if (outline) this.shape(context, outline);
     if (other) {
@@ -84,11 +86,31 @@ export class Overlay {
       this.outline(context, one.box, colorOf(one.kind), DASHES[one.kind] || [], 1.2);
       this.label(context, one.box, one.label, colorOf(one.kind), near);
     }
-    if (!shown) return this.note(context, label, kind);
-    this.outline(context, shown, colorOf(kind), DASHES[kind] || []);
-    if (this.edited) this.handles(context, shown, colorOf(kind));
-    this.label(context, shown, label, colorOf(kind));
+    if (shown) {
+      this.outline(context, shown, colorOf(kind), DASHES[kind] || []);
+      if (this.edited) this.handles(context, shown, colorOf(kind));
+      this.label(context, shown, label, colorOf(kind));
+    } else this.note(context, label, kind);
+    for (const click of clicks) this.dot(context, click);
   }
+
+  // A click on the object is a disc with a plus, one beside it a disc with a minus.
+  dot(context, { x, y, inside: on }) {
+    const radius = 7 * this.sharp, [left, top] = [x * this.scale, y * this.scale], arm = 0.55 * radius;
+    context.beginPath();
+    context.arc(left, top, radius, 0, 2 * Math.PI);
+    context.fillStyle = on ? "#4ade80" : "#fb7185";
+    context.fill();
+    Object.assign(context, { lineWidth: 2 * this.sharp, strokeStyle: "#10141d" });
+    context.stroke();
+    context.beginPath();
+    context.moveTo(left - arm, top); context.lineTo(left + arm, top);
+    if (on) { context.moveTo(left, top - arm); context.lineTo(left, top + arm); }
+    context.stroke();
+  }
+
+  // Whether the box of a click is being looked for.
+  busy(on) { this.canvas.classList.toggle("busy", on); }
 
   // The browser enlarges the small canvas while it composes the page, which costs less than drawing it enlarged.
   drawHeat(image, opacity) {
@@ -188,12 +210,14 @@ export class Overlay {
     const [x, y] = this.point(event), pressed = event.shiftKey ? "draw" : this.hit(x, y, event.pointerType), what = pressed === "other" ? "move" : pressed;
     if (pressed === "other") this.chosen(this.otherAt(x, y).number);
     this.canvas.setPointerCapture(event.pointerId);
-    this.drag = { what, x, y, start: this.seen().box, box: null };
+    const click = ["draw", "move"].includes(pressed) && !event.shiftKey; // a handle is held, another object is selected
+    this.drag = { what, x, y, start: this.seen().box, box: null, click, inside: !event.altKey };
   }
 
   move(event) {
     const [x, y] = this.point(event);
     if (!this.drag) {
+      this.near?.();
       this.canvas.style.cursor = CURSORS[event.shiftKey ? "draw" : this.hit(x, y, event.pointerType)];
       return;
     }
@@ -211,9 +235,10 @@ export class Overlay {
   }
 
   up() {
-    const box = this.drag?.box;
+    const { box, click, x, y, inside: on } = this.drag || {};
     this.drag = null;
     if (box && box[2] - box[0] >= 1 && box[3] - box[1] >= 1) this.edited(box.map((value) => Math.round(value * 100) / 100));
+    else if (click && !box) this.clicked(...clipped([x, y, x, y], this.video.width, this.video.height).slice(0, 2), on);
     else this.draw();
   }
 

@@ -23,19 +23,56 @@ export function askBox(box, width, height, set) {
   given.addEventListener("close", () => { if (given.returnValue === "set") set(inputs.map((one) => Number(one.value))); });
 }
 
-// One of the classes, or a new one: add(name) stores it and gives its name as it is kept.
+// One of the classes, or a new one: add(name) stores it and gives its name as it is kept. Letters filter the classes, Enter
+// takes the one that is marked; a digit takes a class while nothing is typed.
 export function askClass(names, present, scope, choose, add) {
+  let offered = [], marked = 0;
   const take = (name) => { box.close(); choose(name); };
-  const buttons = names.map((name, at) => make("button", { type: "button", class: name === present ? "primary" : "", onclick: () => take(name) }, at < 9 ? make("kbd", {}, String(at + 1)) : "", ` ${name}`));
-  const input = make("input", { type: "text", id: "new-class", maxlength: "200", required: true, autocomplete: "off" }), problem = make("p", { class: "problem", role: "alert", hidden: true });
-  const submit = async (event) => {
-    event.preventDefault();
-    try { take(await add(input.value)); } catch (error) { problem.textContent = error.message; problem.hidden = false; }
+  const list = make("div", { class: "classes", role: "listbox", id: "class-list", "aria-label": "Classes" });
+  const input = make("input", { type: "text", id: "new-class", maxlength: "200", autocomplete: "off", role: "combobox", "aria-expanded": "true", "aria-controls": "class-list", placeholder: "type to filter, or a new name" });
+  const problem = make("p", { class: "problem", role: "alert", hidden: true });
+
+  async function use({ name, fresh }) {
+    try { take(fresh ? await add(name) : name); } catch (error) { problem.textContent = error.message; problem.hidden = false; }
+  }
+
+  function mark(at) {
+    marked = (at + offered.length) % offered.length;
+    [...list.children].forEach((option, place) => {
+      option.setAttribute("aria-selected", String(place === marked));
+      option.classList.toggle("primary", place === marked);
+    });
+    list.children[marked].scrollIntoView({ block: "nearest" });
+    input.setAttribute("aria-activedescendant", list.children[marked].id);
+  }
+
+  function filter() {
+    const typed = input.value.trim();
+    offered = matching(names, typed).map((name) => ({ name, fresh: false }));
+    if (typed && !names.some((name) => name.toLowerCase() === typed.toLowerCase())) offered.push({ name: typed, fresh: true });
+    list.replaceChildren(...offered.map((one, at) => make("button", { type: "button", role: "option", id: `class-${at}`, onclick: () => use(one) },
+      !typed && at < 9 && make("kbd", {}, String(at + 1)), one.fresh ? `New class “${one.name}”` : one.name)));
+    if (offered.length) mark(typed ? 0 : Math.max(0, names.indexOf(present)));
+  }
+
+  const keys = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], digit = input.value ? 0 : Number(event.key);
+    if (step && offered.length) { event.preventDefault(); mark(marked + step); }
+    if (digit >= 1 && digit <= Math.min(9, names.length)) { event.preventDefault(); use({ name: names[digit - 1] }); }
   };
-  const box = dialog("Which class is it?", make("p", { class: "dim" }, `The class counts for ${scope}.`), make("div", { class: "classes" }, ...buttons),
-    make("form", { class: "row", onsubmit: submit }, make("label", { for: "new-class" }, "Another class"), input, make("button", {}, "Add and use")), problem, choices(make("button", {}, "Cancel")));
-  box.addEventListener("keydown", (event) => { const at = Number(event.key) - 1; if (event.target !== input && at >= 0 && at < Math.min(9, names.length)) take(names[at]); });
-  (buttons[Math.max(0, names.indexOf(present))] || input).focus();
+  const submit = (event) => { event.preventDefault(); if (offered.length) use(offered[marked]); };
+  const box = dialog("Which class is it?", make("p", { class: "dim" }, `The class counts for ${scope}.`),
+    make("form", { class: "row", onsubmit: submit, onkeydown: keys }, make("label", { for: "new-class" }, "Class"), input, make("button", { class: "primary" }, "Use")),
+    list, problem, choices(make("button", {}, "Cancel")));
+  input.addEventListener("input", filter);
+  filter();
+  input.focus();
+}
+
+// Names that contain what was typed; those that begin with it come first.
+export function matching(names, typed) {
+  const words = typed.toLowerCase(), place = (name) => name.toLowerCase().indexOf(words);
+  return names.filter((name) => place(name) >= 0).sort((a, b) => Math.sign(place(a)) - Math.sign(place(b)));
 }
 
 // Which object a track is united with; boxes of that one stay where both have one.

@@ -5,10 +5,12 @@ import { make, percent, tell } from "./dom.js";
 import { askVideo } from "./early.js";
 import { labelOf } from "./facts.js";
 import { importDialog } from "./exchange.js";
+import { Clicks } from "./clicks.js";
 import { Comparison } from "./comparison.js";
 import { actionOf, showKeys } from "./keys.js";
 import { Layers } from "./layers.js";
 import { ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, PREDICTED, boxOf, frameStates, isKey, lowerBound, objectsOf, tagOf } from "./marks.js";
+import { chosenLayers, rememberFrame, rememberLayers, rememberPace } from "./memory.js";
 import { Objects } from "./objects.js";
 import { Overlay } from "./overlay.js";
 import { keyFrames, middleOfGap, neighbor, nextDoubtful, stretchAround, toCheck } from "./places.js";
@@ -33,17 +35,17 @@ export class VideoView extends VideoEdits {
     this.draft = null; // a box that arrow keys move, not yet saved
     this.other = null; // the box of another page, while a conflict is shown
     this.skip = true;
-    this.map = "heat"; // "cam": LayerCAM; "": none
-    this.opacity = 0.6;
-    this.outline = false;
+    Object.assign(this, chosenLayers()); // map: "heat", "cam" (LayerCAM) or "" (none); opacity; outline
     this.objects = new Objects(this); // this.marks are those of the selected one
     this.parts = layoutOf(view, video, this);
+    this.parts.showLayers(this);
+    this.clicks = new Clicks(this);
     this.saving = new Saving(video.id, { told, changed: () => this.changed(), saved: () => corrected(this), stored: (answer) => { if (answer.results_key !== this.video.results_key) this.renew().catch(() => {}); }, conflict: (theirs, mine) => this.ask(theirs, mine) });
     this.objects.use(objectsOf([], video.frame, video.cuts));
     this.states = frameStates(this.objects.all, video.frame.length);
     this.comparison = new Comparison(this);
     this.timeline = new Timeline(this.parts.timeline, video, { marks: () => this.marks, states: () => this.states, go: (at) => this.go(at) });
-    this.overlay = new Overlay(this.parts.pane, video, { seen: () => this.seen(), edited: (box) => this.setBox(box), chosen: (number) => this.objects.select(number), zoomed: (...to) => this.zoom(...to) });
+    this.overlay = new Overlay(this.parts.pane, video, { seen: () => this.seen(), edited: (box) => this.setBox(box), chosen: (number) => this.objects.select(number), clicked: (x, y, inside) => this.clicks.at(x, y, inside), near: () => this.clicks.prepare(), zoomed: (...to) => this.zoom(...to) });
     this.player = new Player(video, {
       media: this.parts.media, still: this.parts.still,
       shown: (at) => this.shown(at), state: () => { this.parts.setPlaying(this.player.playing); if (this.player.position >= 0) this.redraw(); }, problem: (error) => tell(error.message),
@@ -100,7 +102,7 @@ export class VideoView extends VideoEdits {
     const at = this.position;
     if (this.comparison.flipped && !this.draft) return this.comparison.seen(at);
     const { selected } = this.objects, one = this.seenOf(selected), beside = this.other ? { other: this.other } : this.comparison.beside(at);
-    return { ...one, others: this.objects.others(at, (number) => this.seenOf(number)), ...this.layersAt(this.layers, at), ...beside };
+    return { ...one, others: this.objects.others(at, (number) => this.seenOf(number)), ...this.layersAt(this.layers, at), clicks: this.clicks.shown(), ...beside };
   }
 
   // One object in this frame: box, label, kind, state and class.
@@ -140,7 +142,9 @@ export class VideoView extends VideoEdits {
     this.redraw();
     const frame = this.video.frame[position];
     // The address may lead to another view already.
-    if (!this.player.playing && location.hash.includes(this.video.id)) history.replaceState(null, "", `#video=${this.video.id}&frame=${frame}`);
+    if (this.player.playing || !location.hash.includes(this.video.id)) return;
+    history.replaceState(null, "", `#video=${this.video.id}&frame=${frame}`);
+    rememberFrame(this.video.id, frame);
   }
 
   redraw() {
@@ -179,6 +183,9 @@ export class VideoView extends VideoEdits {
 
   // What is shown is right: on to the next frame to check.
   acceptAndGo() {
+    const now = performance.now();
+    if (this.checked) rememberPace((now - this.checked) / 1000);
+    this.checked = now;
     if (this.draft) this.flush();
     else if (!isKey(this.states[this.position])) this.accept(this.position, this.position + 1);
     this.doubtful(true);
@@ -275,6 +282,7 @@ export class VideoView extends VideoEdits {
 
   setLayer(name, value) {
     this[name] = value;
+    rememberLayers(this);
     this.parts.showLayers(this);
     this.overlay.draw();
     this.comparison.overlay?.draw();
@@ -297,6 +305,7 @@ export class VideoView extends VideoEdits {
     this.closed = true;
     window.removeEventListener("focus", this.refocused);
     this.comparison.close();
+    this.parts.close();
     this.player.close();
     this.overlay.close();
     this.timeline.close();
