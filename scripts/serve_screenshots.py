@@ -38,13 +38,16 @@ def views(page: Page, address: str, video: str) -> Iterator[str]:
     page.locator(".video.ready a", has_text=video).first.click()
     until(page, "window.colocam?.player.position >= 0")
     page.keyboard.press("j")
-    until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
+    until(page, "document.querySelector('.queue [aria-current=true], .queue:empty')")
+    until(page, "document.querySelector('.queue canvas[data-drawn], .queue:empty')")
     yield "video"
     if page.locator(".compare").is_visible():
         page.keyboard.press("d")
         page.keyboard.press("d")
+        page.keyboard.press("h")
         until(page, "document.querySelectorAll('.heat:not([hidden])').length === 2")
         yield "panes"
+        page.keyboard.press("h")
         page.keyboard.press("d")
         page.keyboard.press("d")
     page.keyboard.press("?")

@@ -279,7 +279,7 @@ KEYS = [
     ("Enter", f"{NUMBER} === 3"),
     ("c", "document.querySelector('dialog[open] .classes')"),
     ("2", "document.querySelector('.frame-facts').innerText.includes('dog') && !document.querySelector('dialog')"),
-    ("h", "document.querySelector('[aria-keyshortcuts=H]').ariaPressed === 'false'"),
+    ("h", "document.querySelector('[aria-keyshortcuts=H]').ariaPressed === 'true'"),
     ("o", "document.querySelector('[aria-keyshortcuts=O]').ariaPressed === 'true'"),
     ("v", "document.getElementById('messages').textContent.includes('LayerCAM needs the classifier')"),
     ("d", "[...document.querySelectorAll('.message')].some((one) => one.textContent.includes('no other model'))"),
@@ -380,6 +380,7 @@ def test_keys_mean_the_video_after_the_mouse(one):
 def test_dialogs_say_what_went_wrong_and_remember_the_format(one, tmp_path):
     one.open()
     (tmp_path / "labels.xml").write_text("no labels")
+    one.click("More")
     one.click("Import…")
     one.page.select_option("#format", "cvat")
     one.page.set_input_files("#file", tmp_path / "labels.xml")

@@ -29,6 +29,10 @@ OFF_CENTER, STABLE, FAR = 1.0, 0.3, 2.0
 """Weights of the distance of a click from the middle, of stability, and of the distance from :data:`SHARE`."""
 MIDDLE = 0.3
 """Where a click is closer to the middle of the box than this share of half its side, it becomes the middle."""
+UNSTABLE = 0.2
+"""Loss of IoU between neighboring shares from which the click alone says where the middle is."""
+AROUND = 0.02
+"""What a click adds around it at least, as a share of the longer side of the frame."""
 LEAST = 2.0
 """Least width and height of a box, in pixels of the frame."""
 
@@ -46,16 +50,21 @@ def box_in_map(levels: Levels, clicks: Sequence[Click], width: int, height: int)
 
     Args:
         levels: (h, w) heat map in 8 bits, stretched over the frame.
-        clicks: the first of those on the object begins a box, each other one adds its own region; clicks beside the
-            object cut the box.
+        clicks: the first of those on the object begins a box; each other one adds its region where that is smaller than
+            the box, else only its surroundings; clicks beside the object cut the box.
         width: of the frame.
         height: of the frame.
     """
     large = cv2.resize(levels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
     cells = np.tile([width / SIDE, height / SIDE], 2)
     inside = [click for click in clicks if click.inside]
-    regions = [_region(large, click, cells, center=len(inside) == 1) for click in inside]
-    box = np.concatenate([np.min(regions, 0)[:2], np.max(regions, 0)[2:]])
+    box = _region(large, inside[0], cells, center=len(inside) == 1)
+    for click in inside[1:]:
+        added = _region(large, click, cells, center=False)
+        if _area(added) > _area(box):  # where there is little heat, a region is half the frame
+            around = AROUND * max(width, height)
+            added = np.array([click.x - around, click.y - around, click.x + around, click.y + around])
+        box = np.concatenate([np.minimum(box, added)[:2], np.maximum(box, added)[2:]])
     for click in clicks:
         if not click.inside:
             box = _cut(box, click, inside)
@@ -84,8 +93,9 @@ def _region(large: npt.NDArray[np.uint8], click: Click, cells: Float64Array, *, 
     lower, upper = before[best], after[best]
     if center:
         near = np.abs(upper - lower) < MIDDLE * (upper + lower)
+        part = near * np.clip((1 - stable[best]) / UNSTABLE, 0, 1)
         half = 2 * lower * upper / (lower + upper)
-        lower, upper = np.where(near, half, lower), np.where(near, half, upper)
+        lower, upper = lower + part * (half - lower), upper + part * (half - upper)
     return np.concatenate([point - lower, point + upper])
 
 
@@ -100,6 +110,10 @@ def _cut(box: Float64Array, click: Click, kept: Sequence[Click]) -> Float64Array
     if not holding:
         return box
     return np.array(max(holding, key=lambda one: (one[2] - one[0]) * (one[3] - one[1])))
+
+
+def _area(box: Float64Array) -> float:
+    return float((box[2] - box[0]) * (box[3] - box[1]))
 
 
 def _within(box: Float64Array, width: int, height: int) -> Float64Array:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import cv2
 import numpy as np
@@ -17,6 +17,7 @@ from PIL import ImageDraw, ImageFont
 from colocam.types import Box, Image, Localization
 
 Color = tuple[int, int, int]
+Overlay = Literal["box", "contour", "heat"]
 
 PREDICTED: Color = (226, 26, 42)
 TRUE: Color = (30, 224, 84)
@@ -24,6 +25,8 @@ PLAIN: Color = (24, 26, 32)
 TINT: Color = (64, 156, 255)
 _HALO: Color = (0, 0, 0)
 _LOOKUP_SIDE = 640
+CONTOUR = 0.5
+"""Share of the maximum of a heat map along which its contour is drawn."""
 
 HEAT_COLORS: Image = np.ascontiguousarray(
     cv2.applyColorMap(np.arange(256, dtype=np.uint8)[:, None], cv2.COLORMAP_INFERNO)[:, 0, ::-1], np.uint8
@@ -83,17 +86,26 @@ def draw_localization(
     return canvas
 
 
-def draw_objects(image: Image, first: Localization, *others: Localization) -> Image:
+def draw_objects(image: Image, first: Localization, *others: Localization, overlay: Overlay = "contour") -> Image:
     """Draw the objects of one frame (H, W, 3); each of several objects is labeled with its track and score.
 
     The mask of a segmenter is outlined instead of the heat-map, which it replaces.
+
+    Args:
+        image: (H, W, 3) RGB.
+        first: what was found in the frame.
+        others: further objects in the frame.
+        overlay: what is drawn beside boxes: nothing (``box``), a line around the heat (``contour``), or the heat-map.
     """
     numbers = [_number(one) for one in (first, *others)]
     label = (*label_of(first)[:2], numbers[0]) if others else label_of(first)
     if first.refined and first.mask is not None:
-        image = _traced(image, first.mask)
+        if overlay != "box":
+            image = _traced(image, first.mask)
         return draw_localization(image, None, first.box, label=(*label, first.refined))
-    canvas = draw_localization(image, first.heatmap, first.box, label=label)
+    if overlay == "contour":
+        image = _contoured(image, first.heatmap)
+    canvas = draw_localization(image, first.heatmap if overlay == "heat" else None, first.box, label=label)
     for other, number in zip(others, numbers[1:], strict=True):
         if other.box is not None:
             _outline(canvas, other.box, PREDICTED)
@@ -157,6 +169,22 @@ def _traced(image: Image, mask: npt.NDArray[np.bool_]) -> Image:
     canvas[mask] = (0.65 * canvas[mask] + 0.35 * np.array(TINT)).astype(np.uint8)
     contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(canvas, contours, -1, TINT, max(1, _line_width(canvas) // 2))
+    return canvas
+
+
+def _contoured(image: Image, heatmap: npt.NDArray[np.floating]) -> Image:
+    """A copy of an image (H, W, 3) with a thin line where a heat map (h, w) falls to half of its maximum."""
+    canvas = image.copy()
+    height, width = image.shape[:2]
+    heat = np.nan_to_num(heatmap, nan=0.0).astype(np.float32)
+    peak = float(heat.max(initial=0.0))
+    if peak <= 0:
+        return canvas
+    inside = (_resize(heat, width, height) >= CONTOUR * peak).astype(np.uint8)
+    contours, _ = cv2.findContours(inside, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+    line = max(1, _line_width(canvas) // 2)
+    for color, thickness in ((_HALO, line + 2), (TINT, line)):
+        cv2.drawContours(canvas, contours, -1, color, thickness)
     return canvas
 
 

@@ -16,7 +16,7 @@ from colocam.errors import ColocamError
 from colocam.types import Image, Localization
 from colocam.utils.files import atomic_path
 from colocam.utils.progress import say
-from colocam.video.drawing import draw_objects
+from colocam.video.drawing import Overlay, draw_objects
 from colocam.video.input import VideoError
 from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
@@ -155,12 +155,18 @@ class VideoWriter:
 
 
 class AnnotatedVideo:
-    """An mp4 that browsers play, with the heat-map, the box and the label on each frame; a context manager.
+    """An mp4 that browsers play, with the box and the label on each frame; a context manager.
 
     Frames keep the presentation times of their localizations.
+
+    Args:
+        path: the file to write.
+        info: size and rate of the video.
+        overlay: what is drawn beside the box, see :func:`colocam.video.drawing.draw_objects`.
     """
 
-    def __init__(self, path: Path, info: VideoInfo) -> None:
+    def __init__(self, path: Path, info: VideoInfo, overlay: Overlay = "contour") -> None:
+        self._overlay = overlay
         self._writer = VideoWriter(path, info.width, info.height, info.fps, quick=True)
 
     def __enter__(self) -> Self:
@@ -169,7 +175,7 @@ class AnnotatedVideo:
 
     def write(self, image: Image, localization: Localization, *others: Localization) -> None:
         """Append ``image`` (H, W, 3), RGB at the video's own size, with what was found in this frame drawn on it."""
-        self._writer.write(draw_objects(image, localization, *others), localization.pts)
+        self._writer.write(draw_objects(image, localization, *others, overlay=self._overlay), localization.pts)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -17,7 +17,7 @@ const PATHS = {
   split: "M8 1.5v3M8 6.5v3M8 11.5v3M5.5 8H1.5M10.5 8h4",
   undo: "M6 3 2.5 6.5 6 10M2.5 6.5h7a3.7 3.7 0 0 1 0 7.3H6",
   redo: "M10 3l3.5 3.5L10 10M13.5 6.5h-7a3.7 3.7 0 0 0 0 7.3H10",
-  more: "M3.5 8h.1M8 8h.1M12.5 8h.1",
+  more: "M2.9 8h.9M7.6 8h.9M12.3 8h.9",
 };
 
 export function icon(name) {

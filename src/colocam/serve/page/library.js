@@ -170,7 +170,7 @@ function cardOf(video, { askRemove, select, on }) {
   return make("li", { class: `video ${video.state}` }, box,
     make(ready ? "a" : "div", { class: "open", href: ready ? `#video=${video.id}` : null, onclick: toggled },
       make("div", { class: "image" }, image, video.box && boxOver(video), allChecked(video) && make("span", { class: "badge" }, "all checked")),
-      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.unsure && make("p", { class: "other-class" }, `Probably not “${video.found}”: look at its class.`), state)),
+      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.unsure && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${video.name} from the library`, title: "Remove from the library", onclick: () => askRemove(video) }, "×"));
 }
 
