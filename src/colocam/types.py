@@ -19,6 +19,8 @@ HEAT: Float32Array = np.minimum((np.arange(256) + 0.5) / 255, 1).astype(np.float
 MOST_LOOKS = 3
 """At a frame."""
 Split = Literal["train", "val", "test"]
+Overlay = Literal["box", "contour", "heat"]
+"""What an annotated video shows beside the boxes: nothing, a line around the heat, or the heat map."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 ColorMean = Literal["off", "frame", "clip"]

@@ -27,8 +27,9 @@ def test_a_click_gives_a_box_the_next_adds_and_alt_takes_away(one):
     click(one, 50, 40)
     one.until("window.colocam.clicks.shown().length === 2 && window.colocam.marks.box[0][2] > 50")
     assert one.box()[:2] == pytest.approx(first[:2], abs=1)
-    click(one, 40, 30, modifiers=["Alt"])
-    one.until("window.colocam.clicks.shown().length === 3 && window.colocam.marks.box[0][2] <= 51")
+    lower = one.box()[3]
+    click(one, 30, lower - 0.6, modifiers=["Alt"])
+    one.until(f"window.colocam.clicks.shown().length === 3 && window.colocam.marks.box[0][3] < {lower - 0.3}")
     assert shown(one) == [True, True, False]
     one.until_saved()
     assert one.said() == ["box", "box", "box"]

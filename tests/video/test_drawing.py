@@ -224,3 +224,21 @@ def test_shortening_keeps_as_much_as_fits():
     short = shorten(text, 12, 100)
     longer = text[: len(short)] + "…"
     assert text_width(short, 12) <= 100 < text_width(longer, 12)
+
+
+def test_an_overlay_is_a_thin_line_around_the_heat_the_heat_itself_or_nothing():
+    ground, heatmap = np.full((120, 200, 3), 90, np.uint8), np.zeros((12, 20), np.float32)
+    heatmap[4:8, 6:14] = 0.8  # pixels 60–140, 40–80
+    found = Localization(0, 0.0, "cat", 0.9, None, 0.8, heatmap)
+    label = label_of(found)
+    bare, contour, heat = (draw_objects(ground, found, overlay=kind) for kind in ("box", "contour", "heat"))
+    np.testing.assert_array_equal(bare, draw_localization(ground, None, None, label=label))
+    np.testing.assert_array_equal(heat, draw_localization(ground, heatmap, None, label=label))
+    np.testing.assert_array_equal(contour, draw_objects(ground, found))
+    changed = (contour != bare).any(-1)
+    rows, columns = np.flatnonzero(changed.any(1)), np.flatnonzero(changed.any(0))
+    assert [columns[0], rows[0], columns[-1], rows[-1]] == pytest.approx([60, 40, 140, 80], abs=8)
+    assert not changed[52:68, 72:128].any()  # the inside stays visible
+    assert changed.sum() < 0.4 * 80 * 40
+    masked = replace(found, mask=heatmap.repeat(10, 0).repeat(10, 1) > 0, refined="MobileSAM")
+    assert (draw_objects(ground, masked) != draw_objects(ground, masked, overlay="box")).any()

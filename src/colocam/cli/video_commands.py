@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from typer import Argument, Option
 
@@ -14,6 +14,7 @@ from colocam.utils.progress import say
 
 if TYPE_CHECKING:
     from colocam.serve.lessons import QuickLearning
+    from colocam.types import Overlay
 
 
 @with_options()
@@ -37,6 +38,14 @@ def localize(
     model: NamedModel = None,
     *,
     no_video: Annotated[bool, Option("--no-video", help="Write only the localization tables.")] = False,
+    overlay: Annotated[
+        str,
+        Option(
+            help="What the annotated video shows beside the boxes: nothing (box), a line around the heat (contour), or "
+            "the heat map (heat).",
+            autocompletion=completion.one_of("box", "contour", "heat"),
+        ),
+    ] = "contour",
     overwrite: Annotated[
         bool, Option("--overwrite", help="Recompute existing results, and replace files that colocam did not write.")
     ] = False,
@@ -57,7 +66,7 @@ def localize(
         run,
         videos,
         out,
-        Writing(table, not no_video, frames.choice),
+        Writing(table, not no_video, frames.choice, cast("Overlay", overlay)),
         overwrite=overwrite,
         format=format,
         workers=workers,

@@ -13,6 +13,7 @@ from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_
 from colocam.inference.worker import LostError, Worker
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.presence import absent_below
+from colocam.types import Overlay
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.locks import clear_dead
 from colocam.utils.progress import progress, say
@@ -34,12 +35,13 @@ def localize_file(
     *,
     table: str = "csv",
     annotate: bool = True,
+    overlay: Overlay = "contour",
     choice: FrameChoice = ALL,
     format: str | None = None,  # noqa: A002 - FFmpeg's word
     overwrite: bool = False,
     options: Options = DEFAULT,
 ) -> Written:
-    """Write ``OUT/<video>.mp4`` with heat-map, boxes and labels, and ``OUT/<video>.<table>``, a row per object.
+    """Write ``OUT/<video>.mp4`` with boxes and labels, and ``OUT/<video>.<table>``, a row per object.
 
     ``OUT/<video>.video.json`` describes the video itself, for ``colocam export``.
 
@@ -49,6 +51,7 @@ def localize_file(
         out: folder for the results, created if it does not exist.
         table: ``csv`` or ``parquet``.
         annotate: whether to write the mp4.
+        overlay: what the mp4 shows beside the boxes, see :func:`colocam.video.drawing.draw_objects`.
         choice: which frames; all by default.
         format: FFmpeg's name of the input format; None: FFmpeg detects it.
         overwrite: whether to replace files that this function did not write, or that were changed since.
@@ -57,7 +60,7 @@ def localize_file(
     Raises:
         ColocamError: the video cannot be read, or a file that is not ours stands where a result must be written.
     """
-    jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice)
+    jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice, overlay)
     refuse_overwriting(jobs[0], stored_videos(jobs), *writing.endings)
     model = Model(Path(run), options)
     (localizer, *_) = model.load()

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from colocam.errors import ArgumentError, ColocamError
+from colocam.errors import ArgumentError, ColocamError, suggest
 from colocam.inference.videos import Job, quick_digest, source_digest, video_key
 from colocam.inference.worker import Result, Worker, localize_into
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
 from colocam.temporal.presence import absent_below
-from colocam.types import Image, Localization, VideoFrame
+from colocam.types import Image, Localization, Overlay, VideoFrame
 from colocam.utils.digests import FileDigests, text_digest
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import locked, temporary_folder
@@ -42,15 +42,19 @@ class Writing:
         table: format of the localization table, ``csv`` or ``parquet``.
         annotate: whether to write a video with the boxes drawn on it.
         choice: which frames.
+        overlay: what that video shows beside the boxes, see :func:`colocam.video.drawing.draw_objects`.
     """
 
     table: str = "csv"
     annotate: bool = True
     choice: FrameChoice = field(default_factory=lambda: ALL)
+    overlay: Overlay = "contour"
 
     def __post_init__(self) -> None:
         if self.table not in TABLES:
             raise ArgumentError("table", f"must be {' or '.join(TABLES)}, got {self.table}")
+        if self.overlay not in get_args(Overlay):
+            raise ArgumentError("overlay", f"{self.overlay}{suggest(self.overlay, get_args(Overlay))}")
 
     @property
     def endings(self) -> tuple[str, ...]:
@@ -155,7 +159,7 @@ class WriteResults:
             drawn = None
             if written.video is not None:
                 again = decode(source, choice=choice, threads=reader.threads) if twice else None
-                drawn = stack.enter_context(_Drawn(written.video, reader, choice, again))
+                drawn = stack.enter_context(_Drawn(written.video, reader, self.writing, again))
 
             def write(frame: VideoFrame, objects: Sequence[Localization]) -> None:
                 if (presence := objects[0].presence) is not None:
@@ -176,16 +180,14 @@ class WriteResults:
 class _Drawn(ExitStack):
     """The annotated video; frames that come without images are decoded ``again``."""
 
-    def __init__(
-        self, path: Path, reader: VideoReader, choice: FrameChoice, again: Iterator[VideoFrame] | None
-    ) -> None:
+    def __init__(self, path: Path, reader: VideoReader, writing: Writing, again: Iterator[VideoFrame] | None) -> None:
         super().__init__()
         from colocam.video.writer import AnnotatedVideo  # noqa: PLC0415 - a table alone draws nothing
 
         self._source = reader.source
         # An annotated part of a video begins at 0; the clock of a camera does not.
-        self._shift = 0.0 if choice.from_the_start and not reader.source.live else None
-        self._video = self.enter_context(AnnotatedVideo(path, reader.info))
+        self._shift = 0.0 if writing.choice.from_the_start and not reader.source.live else None
+        self._video = self.enter_context(AnnotatedVideo(path, reader.info, writing.overlay))
         self._again = None if again is None else self.enter_context(closing(ahead(again, 1, "drawing")))
 
     def write(self, frame: VideoFrame, objects: Sequence[Localization]) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import cv2
 import numpy as np
@@ -14,10 +14,9 @@ import numpy.typing as npt
 from PIL import Image as PillowImage
 from PIL import ImageDraw, ImageFont
 
-from colocam.types import Box, Image, Localization
+from colocam.types import Box, Image, Localization, Overlay
 
 Color = tuple[int, int, int]
-Overlay = Literal["box", "contour", "heat"]
 
 PREDICTED: Color = (226, 26, 42)
 TRUE: Color = (30, 224, 84)

@@ -13,10 +13,10 @@ from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 from av.video.stream import VideoStream
 
 from colocam.errors import ColocamError
-from colocam.types import Image, Localization
+from colocam.types import Image, Localization, Overlay
 from colocam.utils.files import atomic_path
 from colocam.utils.progress import say
-from colocam.video.drawing import Overlay, draw_objects
+from colocam.video.drawing import draw_objects
 from colocam.video.input import VideoError
 from colocam.video.reader import DEFAULT_FPS, VideoInfo
 
