@@ -10,10 +10,11 @@ import csv
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-import cv2
 import numpy as np
+from PIL import Image as PillowImage
 
 from colocam.boxes.iou import iou
 from colocam.inference.localizer import Localizer
@@ -50,7 +51,7 @@ def frames_of(
         levels = next(
             small_levels(one.heatmap) for file, one in zip(files, known(shots[at]), strict=True) if file == path
         )
-        image = np.asarray(cv2.cvtColor(cv2.imread(str(path)), cv2.COLOR_BGR2RGB), np.uint8)
+        image = np.asarray(PillowImage.open(path).convert("RGB"))
         box = max(boxes[path], key=lambda one: (one[2] - one[0]) * (one[3] - one[1]))
         found.append((image, levels, np.array(box)))
     return found
@@ -99,19 +100,9 @@ def main() -> None:
     for image, levels, truth in frames:
         height, width = image.shape[:2]
         if segmenter is None:
-
-            def box_of(
-                clicks: Sequence[Click], levels: Levels = levels, size: tuple[int, int] = (width, height)
-            ) -> Float64Array:
-                return box_in_map(levels, clicks, *size)
+            box_of: BoxOf = partial(box_in_map, levels, width=width, height=height)
         else:
-            embedded = embed(segmenter, image)
-
-            def box_of(
-                clicks: Sequence[Click], levels: Levels = levels, image: Image = image, embedded: object = embedded
-            ) -> Float64Array:
-                return box_of_segmenter(segmenter, embedded, image, levels, clicks)
-
+            box_of = partial(box_of_segmenter, segmenter, embed(segmenter, image), image, levels)
         middle = Click(float(truth[0] + truth[2]) / 2, float(truth[1] + truth[3]) / 2)
         begun = time.process_time()
         overlaps["middle"].append(float(iou(box_of([middle]), truth)))

@@ -9,8 +9,9 @@
       if (seen(one) && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== "inline") found.push(`cut off: ${one.innerText || one.className}`);
     }
     for (const one of document.querySelectorAll("button, a, input, select, canvas")) {
-      const host = one.closest("aside, dialog") || page, area = one.getBoundingClientRect(), room = host.getBoundingClientRect();
-      if (seen(one) && !one.closest(".stage") && (area.right > room.right - (host === page ? 0 : 10) || area.left < room.left)) found.push(`outside: ${one.innerText || one.id}`);
+      const around = one.closest("aside, dialog"), host = around?.getClientRects().length ? around : page, // on a small screen, aside has no box
+        area = one.getBoundingClientRect(), room = host.getBoundingClientRect();
+      if (seen(one) && !one.closest(".stage, .queue") && (area.right > room.right - (host === page ? 0 : 10) || area.left < room.left)) found.push(`outside: ${one.innerText || one.id}`);
     }
     return found;
   },

@@ -1,5 +1,7 @@
 """What the page offers first, what it remembers, and how its dialogs are used, in Chromium."""
 
+import zipfile
+
 import pytest
 
 SMALL = {"width": 390, "height": 844}
@@ -127,3 +129,78 @@ def test_the_library_says_what_is_left_to_do_and_which_class_is_in_doubt(one):
     assert "Is it “cat”?" in one.page.locator(".other-class").inner_text()
     one.page.select_option("#which", "class in doubt")
     assert one.page.locator(".video").count() == 1
+
+
+def test_an_export_says_what_is_checked_and_can_leave_the_rest_out(one):
+    one.open()
+    one.go(3, "a")
+    one.until_saved()
+    one.click("Export…")
+    one.until("document.querySelector('.held p')?.textContent.includes('1 checked')")
+    assert "1 checked, 0 interpolated, 0 asked about (“still here?”), 39 unchecked" in one.dialog()
+    one.page.select_option("#format", "csv")
+    one.page.locator("#leave-unchecked").check()
+    with one.page.expect_download() as download:
+        one.click("Export")
+    with zipfile.ZipFile(download.value.path()) as zipped:
+        rows = zipped.read("video.csv").decode().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["frame", "3"]
+
+
+def test_a_card_blames_the_machine_and_offers_another_try(one):
+    video = one.library.video(one.video)
+    video.state, video.problem, video.fault = "failed", "memory ran out", "machine"
+    one.page.goto(one.address)
+    one.page.wait_for_selector(".video.failed")
+    assert "This machine could not do it: memory ran out" in one.page.locator(".video.failed").inner_text()
+    one.click("Retry")
+    one.page.wait_for_selector(".video.ready")
+
+
+def test_the_button_says_before_one_begins_that_a_model_cannot_learn(one):
+    one.page.goto(one.address)
+    one.until("document.getElementById('learn').textContent === 'Cannot learn…'")
+    one.click("Cannot learn…")
+    one.until("document.querySelector('dialog[open]')?.innerText.includes('An ONNX file cannot learn')")
+    assert one.page.get_by_role("button", name="Learn from all corrections").is_disabled()
+
+
+PROOF = {"videos": 3, "corrections": 12, "before": 0.7, "after": 0.72, "low": -0.01, "high": 0.05, "missing": 2}
+LESSON = {"state": "done", "lines": [], "stages": [], "held_out": 12, "corrections": 40, "corrected_videos": 9}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("unclear", "Not enough yet: correct 2 more videos."), ("better", "The new model is better.")],
+)
+def test_a_lesson_proves_or_asks_for_more(one, verdict, words):
+    key = one.library.active.key
+    models = [{"key": key, "title": "run", "seen": 1}, {"key": "b" * 16, "title": "lesson 1", "seen": 1}]
+    answers = {
+        "lessons": {**LESSON, "model": "b" * 16, "proof": {**PROOF, "verdict": verdict}},
+        "models": {"active": key, "first": key, "videos": 1, "models": [{**each, "problem": ""} for each in models]},
+        "changes*": {"videos": 1, "compared": 1, "moved": []},
+    }
+    for path, answer in answers.items():
+        one.page.route(f"**/api/{path}", lambda route, answer=answer: route.fulfill(json=answer))
+    one.page.goto(one.address)
+    one.page.locator("#learn").click()
+    one.until("document.querySelector('.proof')")
+    said = one.dialog()
+    assert words in said
+    assert "40 corrections of 9 videos" in said
+    assert "+0.020, 95 % interval −0.010 to +0.050" in said
+    assert "12 held-out corrections of 3 videos" in said
+    offered = one.page.get_by_role("button", name="Use the new model").count()
+    assert offered == (verdict == "better")
+
+
+def test_the_library_without_the_server_says_what_to_do(one):
+    one.page.goto(one.address)
+    one.page.wait_for_selector(".video.ready")
+    one.page.route("**/api/videos", lambda route: route.abort())
+    one.page.reload()
+    one.until("document.querySelector('.empty:not([hidden])')?.innerText.includes('Start the same command again')")
+    one.page.unroute("**/api/videos")
+    one.page.wait_for_selector(".video.ready")
+    assert one.page.locator(".empty:visible").count() == 0

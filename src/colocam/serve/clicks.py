@@ -33,6 +33,8 @@ UNSTABLE = 0.2
 """Loss of IoU between neighboring shares from which the click alone says where the middle is."""
 AROUND = 0.02
 """What a click adds around it at least, as a share of the longer side of the frame."""
+QUALITY, AGREEMENT = 1.0, 0.5
+"""Exponents of a mask's expected quality, and of its agreement with the heat map."""
 LEAST = 2.0
 """Least width and height of a box, in pixels of the frame."""
 
@@ -55,7 +57,7 @@ def box_in_map(levels: Levels, clicks: Sequence[Click], width: int, height: int)
         width: of the frame.
         height: of the frame.
     """
-    large = cv2.resize(levels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
+    large = np.asarray(cv2.resize(levels, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR), np.uint8)
     cells = np.tile([width / SIDE, height / SIDE], 2)
     inside = [click for click in clicks if click.inside]
     box = _region(large, inside[0], cells, center=len(inside) == 1)
@@ -166,8 +168,5 @@ def _worth(mask: npt.NDArray[np.bool_], levels: Levels, quality: float) -> float
     small = cv2.resize(mask.astype(np.float32), levels.shape[::-1], interpolation=cv2.INTER_AREA)
     heat = levels / 255.0
     common, whole = float(np.minimum(small, heat).sum()), float(np.maximum(small, heat).sum())
-    return max(quality, 0.0) ** QUALITY * (common / whole if whole else 0.0) ** AGREEMENT
-
-
-QUALITY, AGREEMENT = 1.0, 0.5
-"""Exponents of a mask's expected quality, and of its agreement with the heat map."""
+    overlap = common / whole if whole else 0.0
+    return float(max(quality, 0.0) ** QUALITY * overlap**AGREEMENT)

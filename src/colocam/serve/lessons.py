@@ -208,9 +208,16 @@ class Lessons:
         except subprocess.TimeoutExpired:
             child.kill()
 
+    @property
+    def refusal(self) -> str:
+        """Why the model cannot learn, with the remedy; "" where it can."""
+        if self._run.is_dir():
+            return ""
+        return "an ONNX file cannot learn: start the server with the run folder of 'colocam train'"
+
     def _check(self, corrections: Sequence[Correction]) -> None:
-        if not self._run.is_dir():
-            raise ColocamError("an ONNX file cannot learn: start the server with the run folder of 'colocam train'")
+        if self.refusal:
+            raise ColocamError(self.refusal)
         if not any(one.key for one in corrections):
             raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn")
 

@@ -171,6 +171,7 @@ def list_videos(library: Served) -> dict[str, Any]:
     videos = [video_summary(library, video) for video in library.videos()]
     settings = library.workspace.settings.model_dump()
     known = {"tags": library.tags, "settings": settings, "segmenter": library.segmenter != ""}
+    known["cannot_learn"] = library.lessons.refusal
     return {"videos": videos, **known, "adding": library.adding}
 
 

@@ -5,6 +5,13 @@ import { dialog, make, tell } from "./dom.js";
 
 const LAST = "colocam-format"; // the format that was exported last
 const FIRST = "coco";
+// What is known of frames, and how to leave them out.
+const FRAMES = {
+  checked: ["checked"],
+  interpolated: ["interpolated", "Leave out interpolated frames"],
+  asked: ["asked about (“still here?”)", "Leave out frames that are asked about"],
+  unchecked: ["unchecked", "Leave out frames that nobody has checked"],
+};
 const options = (formats) => Object.entries(formats).map(([name, title]) => make("option", { value: name }, `${name}: ${title}`));
 
 // What a dialog says about itself, errors too.
@@ -22,21 +29,34 @@ export async function exportDialog(video) {
   const choose = () => { images.disabled = !formats.images.includes(select.value); };
   select.addEventListener("change", choose);
   choose();
-  const note = noteOf();
+  const note = noteOf(), held = make("div", { class: "held" });
+  const kinds = Object.entries(FRAMES).map(([name, [, leave]]) => [name, leave && make("input", { type: "checkbox", id: `leave-${name}` })]);
+  const counted = new Map();
+  const showCounts = () => {
+    const shown = [...counted].filter(([id]) => all.checked || id === video).map(([, counts]) => counts), sum = (name) => shown.reduce((total, one) => total + one[name], 0);
+    held.replaceChildren(make("p", {}, `The export holds the frames as the screen shows them: ${kinds.map(([name]) => `${sum(name)} ${FRAMES[name][0]}`).join(", ")}.`),
+      ...kinds.filter(([name, box]) => box && sum(name)).map(([name, box]) => make("div", { class: "row" }, box, make("label", { for: box.id }, FRAMES[name][1]))));
+  };
   const all = make("input", { type: "checkbox", id: "all-videos", checked: !video, disabled: !video });
   const save = make("button", { type: "button", class: "primary" }, "Export");
+  all.addEventListener("change", showCounts);
   const box = dialog("Export", make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select),
     make("div", { class: "row" }, all, make("label", { for: "all-videos" }, video ? "All videos that are ready, not only this one" : "All videos that are ready")),
-    make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), note,
+    make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), held, note,
     make("form", { method: "dialog", class: "row" }, save, make("button", {}, "Close")));
+  getJson("/api/videos").then(({ videos }) => {
+    for (const one of videos) if (one.counts) counted.set(one.id, one.counts);
+    if (counted.size) showCounts();
+  }).catch(() => {}); // the export itself will say what is wrong
   save.addEventListener("click", async () => {
     save.disabled = true;
     note.say("Writing…");
     try {
-      const made = await postJson("/api/exports", { to: select.value, videos: video && !all.checked ? [video] : [], images: images.checked && !images.disabled });
+      const leave_out = kinds.filter(([, box]) => box?.isConnected && box.checked).map(([name]) => name);
+      const made = await postJson("/api/exports", { to: select.value, videos: video && !all.checked ? [video] : [], images: images.checked && !images.disabled, leave_out });
       make("a", { href: `/api/exports/${made.id}/${made.name}`, download: made.name }).click();
       localStorage.setItem(LAST, select.value);
-      note.say(`${made.name} holds ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}.`);
+      note.say(`${made.name} holds ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}. ${(made.notes || []).map((one) => `Note: ${one}.`).join(" ")}`);
     } catch (error) { note.say(error.message, "problem"); }
     save.disabled = false;
   });

@@ -1,9 +1,10 @@
 // The library: a card per video, videos that are dropped on the page, progress.
 
-import { getJson, remove, upload } from "./api.js";
+import { getJson, postJson, remove, upload } from "./api.js";
 import { dialog, make, percent, tell } from "./dom.js";
 import { pace } from "./memory.js";
 import { askSettings, askTags } from "./options.js";
+import { showLearning } from "./teach.js";
 
 const REFRESH = 1500;
 const WORDS = { waiting: "waiting", reading: "reading frames", read: "waiting for the model", localizing: "localizing", ready: "ready", failed: "cannot be shown" };
@@ -86,11 +87,15 @@ export function openLibrary(view) {
     clearTimeout(timer);
     let quiet = false;
     try {
-      ({ videos, adding, tags, settings, segmenter } = await getJson("/api/videos"));
+      const answer = await getJson("/api/videos");
+      ({ videos, adding, tags, settings, segmenter } = answer);
+      showLearning(answer.cannot_learn);
       quiet = !adding && videos.every((video) => ["ready", "failed"].includes(video.state));
+      away.hidden = true;
       show();
     } catch (error) {
-      count.textContent = error.message;
+      away.querySelector("strong").textContent = error.message;
+      away.hidden = closed;
     }
     if (!closed) timer = setTimeout(refresh, quiet ? 6 * REFRESH : REFRESH);
   }
@@ -109,7 +114,7 @@ export function openLibrary(view) {
       const text = JSON.stringify(video);
       let card = cards.get(video.id);
       if (!card || card.dataset.text !== text) {
-        const fresh = cardOf(video, { askRemove, select, on: selected.has(video.id) });
+        const fresh = cardOf(video, { askRemove, retry, select, on: selected.has(video.id) });
         fresh.dataset.text = text;
         const focused = card?.contains(document.activeElement) && (document.activeElement.matches(".select") ? ".select" : "a");
         card?.replaceWith(fresh);
@@ -137,6 +142,12 @@ export function openLibrary(view) {
     box.querySelector("button:last-child").focus();
   }
 
+  async function retry(video, button) {
+    button.disabled = true;
+    try { await postJson(`/api/videos/${video.id}/retry`, {}); } catch (error) { tell(error.message); button.disabled = false; }
+    refresh();
+  }
+
   input.addEventListener("change", () => { send([...input.files]); input.value = ""; });
   add.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && input.click());
   for (const one of [sort, which]) one.addEventListener("change", show);
@@ -144,21 +155,22 @@ export function openLibrary(view) {
   const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
   const clear = () => { find.value = ""; which.value = ALL; show(); find.focus(); };
   const sought = make("p", {}), none = make("div", { class: "empty", hidden: true, role: "status" }, sought, make("button", { type: "button", class: "primary", onclick: clear }, "Show all videos"));
-  const chosen = make("div", { class: "row chosen" }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
+  const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page goes on by itself. What you changed waits in this browser."));
+  const chosen = make("div", { class: "row chosen", hidden: true }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
-    left, chosen, uploads, empty, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
+    left, away, chosen, uploads, empty, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
   return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
 }
 
-function cardOf(video, { askRemove, select, on }) {
+function cardOf(video, { askRemove, retry, select, on }) {
   const ready = video.state !== "waiting" && video.state !== "failed";
   const image = video.frames ? make("img", { src: `/api/videos/${video.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
   const facts = [video.class ? `${video.class} (set)` : video.tag || video.found, video.seconds && duration(video.seconds), video.frames && `${video.frames} frames`, video.width && `${video.width}×${video.height}`];
   const state = video.state === "ready" ? doubtBar(video)
-    : video.state === "failed" ? make("div", {}, make("p", { class: "problem" }, video.problem))
+    : video.state === "failed" ? make("div", {}, make("p", { class: "problem" }, `${video.fault === "machine" ? "This machine could not do it: " : ""}${video.problem}`))
       : make("div", { class: "working" }, make("span", {}, `${WORDS[video.state]} ${["waiting", "read"].includes(video.state) ? "" : percent(video.done)}`), make("progress", { max: "1", value: String(video.done), "aria-label": WORDS[video.state] }));
   const title = make("span", { class: "name", title: video.name }, video.name);
   const box = make("input", { type: "checkbox", class: "select", checked: on, "aria-label": `Select ${video.name}`, title: "Select; with Shift up to here", onclick: (event) => select(video.id, box.checked, event.shiftKey) });
@@ -171,6 +183,9 @@ function cardOf(video, { askRemove, select, on }) {
     make(ready ? "a" : "div", { class: "open", href: ready ? `#video=${video.id}` : null, onclick: toggled },
       make("div", { class: "image" }, image, video.box && boxOver(video), allChecked(video) && make("span", { class: "badge" }, "all checked")),
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.unsure && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
+    video.state === "failed" && make("div", { class: "row again" },
+      make("button", { type: "button", title: "Prepare this video again", onclick: (event) => retry(video, event.currentTarget) }, "Retry"),
+      make("span", { class: "dim small" }, video.fault === "machine" ? "The video itself may be sound." : "")),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${video.name} from the library`, title: "Remove from the library", onclick: () => askRemove(video) }, "×"));
 }
 

@@ -1,12 +1,13 @@
 // Which view is open, the theme, and keys that work everywhere.
 
+import { getJson } from "./api.js";
 import { clearMessages, make, tell } from "./dom.js";
 import { exportDialog } from "./exchange.js";
 import { lastFrame } from "./memory.js";
 import { openVideo } from "./video.js";
 import { showKeys } from "./keys.js";
 import { openLibrary } from "./library.js";
-import { learnDialog, watchLesson } from "./teach.js";
+import { learnDialog, showLearning, watchLesson } from "./teach.js";
 
 const view = document.getElementById("view"), where = document.getElementById("where"), saved = document.getElementById("saved");
 let current = null, opened = "";
@@ -89,3 +90,4 @@ window.addEventListener("beforeunload", (event) => {
 });
 route();
 watchLesson(false);
+getJson("/api/videos").then((answer) => showLearning(answer.cannot_learn)).catch(() => {}); // the library asks again

@@ -29,7 +29,7 @@ export function askClass(names, present, scope, choose, add) {
   let offered = [], marked = 0;
   const take = (name) => { box.close(); choose(name); };
   const list = make("div", { class: "classes", role: "listbox", id: "class-list", "aria-label": "Classes" });
-  const input = make("input", { type: "text", id: "new-class", maxlength: "200", autocomplete: "off", role: "combobox", "aria-expanded": "true", "aria-controls": "class-list", placeholder: "type to filter, or a new name" });
+  const input = make("input", { type: "text", id: "new-class", maxlength: "200", autocomplete: "off", role: "combobox", "aria-expanded": "true", "aria-controls": "class-list", placeholder: "filter, or a new name" });
   const problem = make("p", { class: "problem", role: "alert", hidden: true });
 
   async function use({ name, fresh }) {

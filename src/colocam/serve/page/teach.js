@@ -44,11 +44,11 @@ export async function learnDialog(view) {
   const state = make("p", { "aria-live": "polite" }), output = make("pre", { class: "output", tabindex: "0", "aria-label": "Output" });
   const agreement = make("div"), changes = make("div", { class: "changes" }), use = make("div", { class: "row use" });
   const often = make("input", { type: "checkbox", id: "often", checked: localStorage.getItem(OPTION) === "yes", onchange: (event) => localStorage.setItem(OPTION, event.target.checked ? "yes" : "no") });
-  const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections");
+  const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections"), source = make("p", { class: "dim" });
   const bar = make("progress", { max: "1", "aria-label": "Progress of the lesson" }), left = make("span", { class: "dim small" });
   const cancel = make("button", { type: "button" }, "Cancel the lesson"), running = make("div", { class: "row running", hidden: true }, bar, left, cancel);
   const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out: a change after which the model agrees less with them is not kept."),
-    make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
+    source, make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
     make("div", { class: "row" }, start, state), running, agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
     make("form", { method: "dialog", class: "row" }, make("button", {}, "Close")));
@@ -60,14 +60,15 @@ export async function learnDialog(view) {
     try { await postJson("/api/models", { key }); await show(); await view?.renew?.(); } catch (error) { tell(error.message); }
   }
 
-  function showModels({ models, active, first, videos }) {
-    const text = JSON.stringify([models, active]);
+  function showModels({ models, active, first, videos }, { model, proof }) {
+    const text = JSON.stringify([models, active, proof]);
     if (text === shownModels) return;
     shownModels = text;
     const select = make("select", { id: "in-use", onchange: (event) => choose(event.target.value) }, ...models.map((one) =>
       make("option", { value: one.key, selected: one.key === active }, `${one.title}${one.seen < videos ? ` (${one.seen} of ${videos} videos done)` : ""}`)));
     const newest = models.filter((one) => one.title.startsWith("lesson")).at(-1);
-    const other = active === first ? newest?.key : first, words = active === first ? "Use the new model" : "Back to the first model";
+    const unproven = newest?.key === model && proof && proof.verdict !== "better"; // it can still be chosen from the list
+    const other = active === first ? (unproven ? null : newest?.key) : first, words = active === first ? "Use the new model" : "Back to the first model";
     const focused = document.activeElement?.closest(".use");
     use.replaceChildren(make("label", { for: "in-use" }, "Model in use"), select, ...(other ? [make("button", { type: "button", onclick: () => choose(other) }, words)] : []));
     if (focused) use.querySelector("select").focus();
@@ -100,11 +101,14 @@ export async function learnDialog(view) {
     running.hidden = lesson.state !== "learning";
     showProgress(lesson.lines);
     if (!lesson.corrections && lesson.state !== "learning") state.textContent = "Correct or accept some frames first.";
+    if (lesson.corrections) source.textContent = `${lesson.corrections === 1 ? "1 correction" : `${lesson.corrections} corrections`} of ${lesson.corrected_videos === 1 ? "1 video" : `${lesson.corrected_videos ?? "several"} videos`}.`;
+    const { refusal } = document.getElementById("learn").dataset;
+    if (refusal) { start.disabled = true; state.textContent = sentence(refusal); }
     output.textContent = lesson.lines.join("\n");
     details.hidden = !lesson.lines.length;
     if (lesson.state === "failed") details.open = true;
-    agreement.replaceChildren(...(lesson.state === "done" ? agreementOf(lesson) : []));
-    showModels(models);
+    agreement.replaceChildren(...(lesson.state === "done" ? [...proofOf(lesson), ...agreementOf(lesson)] : []));
+    showModels(models, lesson);
     if (lesson.state === "done") await showChanges(lesson, models);
   }
 
@@ -135,6 +139,27 @@ export function progressOf(lines) {
   if (!found) return null;
   const seconds = Number(found[4] || 0);
   return { title: found[1], done: Number(found[2]), total: Number(found[3]), left: seconds && (seconds < 100 ? `${seconds} s` : `${Math.round(seconds / 60)} min`) };
+}
+
+// Whether the model can learn, on the button that begins, before anybody corrects a frame.
+export function showLearning(refusal) {
+  const button = document.getElementById("learn");
+  button.textContent = refusal ? "Cannot learn…" : "Learn…";
+  button.title = refusal ? sentence(refusal) : "Learn from corrections";
+  button.dataset.refusal = refusal || "";
+}
+
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
+
+// What a lesson proves, in words; nothing where it does not say.
+function proofOf({ proof }) {
+  if (!proof) return [];
+  const { verdict, videos, corrections, before, after, low, high, missing } = proof, count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+  const more = `Not enough yet: correct ${missing === 1 ? "1 more video" : `${missing} more videos`}.`;
+  const words = { better: "The new model is better.", unclear: `${more} The difference may be chance.`, "too few": more, unchanged: "Nothing that was learned agrees better, so the old model stays." }[verdict];
+  const difference = low === null || after === null ? "" : ` Difference of the mean IoU: ${signed(after - before)}, 95 % interval ${signed(low)} to ${signed(high)}.`;
+  return [make("p", { class: `proof ${verdict === "better" ? "good" : ""}` }, make("strong", {}, words), `${difference} Measured with ${count(corrections, "held-out correction")} of ${count(videos, "video")}; interpolated frames do not count.`)];
 }
 
 // How well the old and the new model agree with corrections that neither has learned from.
