@@ -368,7 +368,7 @@ def test_keys_mean_the_video_after_the_mouse(one):
     one.page.select_option("#rate", "0.1")
     one.press("Space")
     one.until("window.colocam.player.playing")
-    one.click("Learn…")
+    one.page.locator("#learn").click()
     one.press("Escape")
     one.until("!document.querySelector('dialog')")
     one.press("Space")
