@@ -20,6 +20,7 @@ export class Clicks {
   shown() { return this.key === this.present() ? this.points : []; }
 
   async at(x, y, inside) {
+    this.view.flush(); // a box that arrows moved is a step of its own
     const { view } = this, { video, position } = view, before = this.shown();
     if (!video.results) { tell("The model is not done with this video yet: drag a box.", "note"); return; }
     if (!inside && !before.some((one) => one.inside)) { tell("Click on the object first; then Alt takes away what does not belong to it.", "note"); return; }
