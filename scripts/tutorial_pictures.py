@@ -94,7 +94,9 @@ def localized(run: Path, video: Path, work: Path) -> list[tuple[Image, Image]]:
     kept = work / f"{video.stem}.npz"
     if not kept.exists():
         found = {one.frame: one for one in Localizer.load(run, tag=video.stem.partition("-")[0])(video)}
-        pairs = [(frame.image, draw_objects(frame.image, found[frame.index])) for frame in decode(video)]
+        pairs = [
+            (frame.image, draw_objects(frame.image, found[frame.index], overlay="heat")) for frame in decode(video)
+        ]
         shown = [found[index].presence or 0.0 for index in sorted(found)]
         np.savez_compressed(kept, pairs=np.array(pairs), presence=np.array(shown))
     with np.load(kept) as stored:
@@ -142,7 +144,7 @@ def steps(page: Page, address: str, truth: Path) -> Iterator[str]:
     for _ in range(2):  # the first frame to check shows only an edge of the creature
         page.keyboard.press("j")
         page.wait_for_timeout(1000)
-    until(page, "document.querySelector('.queue [aria-current=true], .queue:empty') && window.colocam.seen().heat")
+    until(page, "document.querySelector('.queue [aria-current=true], .queue:empty')")
     yield "check"
     shown = int(page.locator(".number[data-frame]").first.get_attribute("data-frame") or 0)
     x1, y1, x2, y2 = true_box(truth, f"test/{NEW[0]}", shown)

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import pytest
 
-from colocam.errors import ColocamError, InterruptedRunError
+from colocam.errors import ArgumentError, ColocamError, InterruptedRunError
 from colocam.inference import Localizer, engine
 from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
@@ -486,3 +486,8 @@ def test_several_workers_count_the_frames_that_passed_the_network(onnx_file, vid
     counts = re.findall(r"localizing in 2 videos: (\d+) frames", done.err)
     assert done.code == 0
     assert int(counts[-1]) == frames > 0
+
+
+def test_an_unknown_overlay_is_refused_with_the_nearest_one():
+    with pytest.raises(ArgumentError, match=r"overlay.*contours.*contour"):
+        Writing(overlay="contours")
