@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 NEED_GB := 8
 
-.PHONY: help install demo browser test lowest lowest-train coverage fuzz docs dist archive wheels dist-test \
+.PHONY: help install demo browser test lowest lowest-train coverage fuzz notebook container image docs dist archive wheels dist-test \
   check-release lint format clean
 
 help:  ## list the targets
@@ -71,6 +71,16 @@ SEED ?= 0
 
 fuzz: install  ## run mutated inputs through every command: make fuzz MINUTES=10 SEED=0
 	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
+
+notebook: install  ## run the notebooks from top to bottom, without Jupyter
+	$(BIN)/python scripts/run_notebook.py docs/notebooks/*.ipynb
+
+container: install  ## run the steps of the Dockerfile in an empty environment, without a container engine
+	$(BIN)/python scripts/check_container.py
+
+image:  ## build the image of the Dockerfile and ask it for its version; needs Docker
+	docker build -t colocam .
+	docker run --rm colocam --version --all
 
 DOCS_STAMP := $(VENV)/.docs-installed
 
