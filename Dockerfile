@@ -15,7 +15,7 @@ FROM python:3.12-slim
 ARG EXTRAS=serve
 COPY constraints.txt /constraints.txt
 COPY --from=build /wheels /wheels
-RUN python -m pip install --no-cache-dir -c /constraints.txt "colocam[${EXTRAS}]" colocam-models --find-links /wheels && rm -rf /wheels
+RUN python -m pip install --no-cache-dir -c /constraints.txt "$(ls /wheels/colocam-*.whl)[${EXTRAS}]" /wheels/colocam_models-*.whl && rm -rf /wheels
 RUN useradd --create-home colocam && mkdir /page && chown colocam /page
 USER colocam
 VOLUME /page

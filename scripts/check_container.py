@@ -56,7 +56,7 @@ def run_steps(folder: Path) -> list[str]:
         elif word == "CMD":
             command = json.loads(rest)
         elif word == "RUN" and rest.startswith("python "):
-            shell = re.sub(r"(?<=[ =])/(source|wheels|constraints)", rf"{folder}/\1", rest).partition(" && rm -rf")[0]
+            shell = re.sub(r"(?<![\w/])/(source|wheels|constraints)", rf"{folder}/\1", rest).partition(" && rm -rf")[0]
             print(f"RUN {shell}", flush=True)
             environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **variables}
             environment |= {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
