@@ -38,9 +38,14 @@ def table(tmp_path):
 
 @pytest.fixture
 def brief():
-    """``brief(corrections)``: frame → kind, corners of the boxes, key."""
+    """``brief(corrections)``: frame → kind, corners of the boxes of all objects, key."""
 
     def brief(corrections):
-        return {one.frame: (one.kind, *(tuple(box) for box in one.boxes), one.key) for one in corrections}
+        frames = {}
+        for one in corrections:
+            _, *boxes, key = frames.get(one.frame, (one.kind, one.key))
+            assert key == one.key
+            frames[one.frame] = (one.kind, *boxes, *(tuple(box) for box in one.boxes), key)
+        return frames
 
     return brief

@@ -3,8 +3,8 @@
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.labels import FORMATS, import_labels, importing, read_corrections, write_corrections
-from colocam.labels.importing import import_labels_apart, read_corrections_apart
+from colocam.labels import FORMATS, import_labels, limited_reading, read_corrections, write_corrections
+from colocam.labels.limited_reading import import_labels_apart, read_corrections_apart
 from tests.helpers.label_scenes import exported, row
 
 ROWS = [row(frame, (frame, 2, frame + 20, 40) if frame % 7 else None, track=0) for frame in range(12)]
@@ -28,10 +28,10 @@ def test_memory_and_time_are_limited(tmp_path, monkeypatch):
     path.write_text('{"images": [' + "[]," * 3_000_000 + "0]}")
     with pytest.raises(ColocamError, match="must be a list of objects"):
         import_labels_apart(path, "coco", tables=[])
-    monkeypatch.setattr(importing, "MEMORY", 64 << 20)
+    monkeypatch.setattr(limited_reading, "MEMORY", 64 << 20)
     with pytest.raises(ColocamError, match=r"a\.json: takes more than 64 MiB of memory: split the file"):
         import_labels_apart(path, "coco", tables=[])
-    monkeypatch.setattr(importing, "SECONDS", 0.0)
+    monkeypatch.setattr(limited_reading, "SECONDS", 0.0)
     with pytest.raises(ColocamError, match=r"a\.json: not read within 0 s: split the file"):
         import_labels_apart(path, "coco", tables=[])
     assert [one.name for one in tmp_path.iterdir()] == ["a.json"]

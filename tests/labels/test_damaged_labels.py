@@ -3,12 +3,12 @@
 import json
 import random
 from itertools import pairwise
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.labels import import_labels, read_corrections, readable, write_corrections
+from colocam.labels import import_labels, limited_reading, read_corrections, readable, write_corrections
 from colocam.labels.formats.reading import MOST_VALUES
 from tests.helpers.label_scenes import exported, row
 
@@ -84,6 +84,7 @@ def test_aliases_in_the_yaml_of_yolo_are_refused(tmp_path):
     ("label-studio", "a.json", "[", "{},", "{}]"),
     ("cvat", "a.xml", "<annotations>", "<a/>", "</annotations>"),
     ("voc", "a.xml", "<annotation>", '<a b=""/>', "</annotation>"),
+    ("csv", "a.csv", "frame,class,x1,y1,x2,y2\n", "1,a,,,,\n", ""),
 ])  # fmt: skip
 def test_a_file_of_too_many_values_is_refused_before_it_is_parsed(tmp_path, form, file, begin, part, end):
     path = tmp_path / file
@@ -100,3 +101,40 @@ def test_an_archive_that_grows_too_much_is_not_unpacked(tmp_path):
         assert path.stat().st_size < 1 << 16
         with pytest.raises(ColocamError, match=problem):
             import_labels(path, "coco")
+
+
+def test_random_bytes_beside_labels_do_not_hide_how_much_these_grow(tmp_path):
+    path = tmp_path / "labels.zip"
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", "video,frame,class,x1,y1,x2,y2\n" + "test-00,1,kite,1,1,5,5\n" * 1_500_000)
+        archive.writestr("pad.bin", random.Random(0).randbytes(1 << 20))
+    assert path.stat().st_size > 1 << 20
+    with pytest.raises(ColocamError, match="too large for this archive: unpack it"):
+        import_labels(path, "csv")
+
+
+@pytest.mark.parametrize("form", readable())
+@pytest.mark.parametrize("method", [ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA])
+def test_an_archive_whose_packed_bytes_are_damaged(tmp_path, form, method):
+    path = tmp_path / "labels.zip"
+    with ZipFile(path, "w", method) as archive:
+        archive.writestr("a.xml", random.Random(0).randbytes(300).hex())
+        start = archive.getinfo("a.xml").header_offset + 60
+    whole = bytearray(path.read_bytes())
+    whole[start : start + 40] = b"\xff" * 40
+    path.write_bytes(whole)
+    with pytest.raises(ColocamError, match=r"^\S*labels\.zip: not a whole ZIP archive: download it again"):
+        import_labels(path, form)
+
+
+def test_the_command_refuses_what_takes_too_much_memory(tmp_path, monkeypatch, colocam):
+    monkeypatch.setattr(limited_reading, "MEMORY", 32 << 20)
+    box = '<box frame="1" keyframe="1" outside="0" xtl="1" ytl="1" xbr="5" ybr="5"/>'
+    track = f'<track id="1" label="kite">{box}</track>'
+    path = tmp_path / "a.xml"
+    path.write_text(f"<annotations>{track * 60_000}</annotations>")
+    out = tmp_path / "corrections.csv"
+    done = colocam("import", path, "--from", "cvat", "-o", out)
+    assert (done.code, done.out) == (1, "")
+    assert done.err == f"error: {path}: takes more than 32 MiB of memory: split the file\n"
+    assert not out.exists()

@@ -69,7 +69,7 @@ def test_the_command_writes_corrections_and_names_what_it_left_out(tmp_path, tab
     done = colocam("import", labels, "--from", "csv", "--tables", table.parent, "-o", out)
     assert done.code == 0, done.err
     assert "left out, 1×: box of 'video': class 'cow' is unknown" in done.err
-    assert f"wrote {out}: 1 box, 1 none" in done.err
+    assert f"wrote {out}: 2 rows (1 box, 1 none) of 2 frames" in done.err
     assert read_cells(out).text("kind") == ["box", "none"]
     again = colocam("import", labels, "--from", "csv", "--tables", table.parent, "-o", out)
     assert again.code == 0

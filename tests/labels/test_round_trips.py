@@ -1,14 +1,18 @@
 """Export, then import: without a change, every frame is accepted and every box is the exported one."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from colocam.errors import ColocamError
 from colocam.labels import Options, export, import_labels, read_corrections, readable, review_tables, write_corrections
+from colocam.labels.labeled_videos import read_videos
+from colocam.labels.table_files import tables_of
 from tests.helpers.label_scenes import FRAMES, exported, row, scenes, write_table
 
 PRECISION = {"cvat": 0.0051, "label-studio": 1e-6, "coco": 1e-9, "yolo": 1e-5, "voc": 1.0, "mot": 1.1e-3}
@@ -123,6 +127,74 @@ def test_a_track_whose_class_changes_is_no_correction(tmp_path, to):
     found = import_labels(annotated(export([table], to, tmp_path / "labels"), to), to, tables=[table])
     assert not found.left_out
     assert {one.frame: one.kind for one in found.corrections} == dict.fromkeys(range(9), "accepted")
+
+
+@pytest.mark.parametrize("to", PRECISION)
+@pytest.mark.parametrize("with_tables", [True, False])
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(data=st.data())
+def test_boxes_classes_and_tracks_of_namesakes_in_folders_come_back(tmp_path_factory, to, with_tables, data):
+    """Objects of one class too; YOLO and VOC have no tracks. What a file does not say needs the tables."""
+    if not with_tables and to in {"yolo", "label-studio"}:
+        return  # shares of a frame whose size is not known: refused, see below
+    folder = tmp_path_factory.mktemp("videos")
+    for name in ("kite", "snail"):
+        rows = data.draw(scenes(tracked=True))
+        write_table(folder / "out" / name / "01.csv", rows, video="01.mp4")
+    tables = tables_of([folder / "out"])
+    labels = annotated(export(tables, to, folder / "labels", options=Options(tolerance=0)), to)
+    imported = import_labels(labels, to, tables=tables if with_tables else [], tolerance=0)
+    assert not imported.left_out
+    numbered = to not in {"yolo", "voc"}
+    videos = read_videos(tables, [])
+    listed = {(video.name, frame) for video in videos for frame in video.listed.tolist()}
+    returned = Counter()
+    for correction in imported.corrections:
+        assert not numbered or len(correction.boxes) <= 1
+        place = correction.video, correction.frame, correction.tag, correction.track
+        if place[:2] in listed:  # CVAT shows an object in the frames between, too
+            returned[place] += len(correction.boxes)
+        assert with_tables or correction.kind in {"box", "none"}
+    expected = Counter()
+    for video in videos:
+        for frame, rows in video.objects_of.items():
+            for row_ in rows:
+                stated = video.rows.track[row_] + 1 if to in {"csv", "parquet"} else video.track_of(row_).id
+                expected[video.name, frame, video.rows.tag[row_], (stated or None) if numbered else None] += 1
+    assert +returned == expected
+    rows = sum(max(len(correction.boxes), 1) for correction in imported.corrections)
+    assert imported.summary().startswith(f"{rows} rows (")
+
+
+@pytest.mark.parametrize("to", ["yolo", "label-studio"])
+def test_shares_of_a_frame_need_the_tables(tmp_path, to):
+    table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 30, 40))])
+    labels = annotated(export([table], to, tmp_path / "labels"), to)
+    with pytest.raises(ColocamError, match="boxes are shares of the frame's size, which is not known: name `tables`"):
+        import_labels(labels, to)
+
+
+def test_namesakes_that_nothing_tells_apart_are_refused(tmp_path):
+    """Not merged into one video."""
+    for folder in ("a", "b"):
+        table = write_table(tmp_path / folder / "01.csv", [row(0, (1, 2, 30, 40))], video="01.mp4")
+        export([table], "cvat", tmp_path / "labels" / folder)
+    with pytest.raises(ColocamError, match=r"labels: 2 videos are called '01\.mp4': name their `tables`"):
+        import_labels(tmp_path / "labels", "cvat")
+
+
+@pytest.mark.parametrize("to", PRECISION)
+def test_a_video_without_an_object_comes_back_beside_one_with_objects(tmp_path, to):
+    """Its labels say nothing, as its table does."""
+    tables = [
+        write_table(tmp_path / "a.csv", [row(0, (1, 2, 30, 40)), row(1)], frames=2, video="a.mp4"),
+        write_table(tmp_path / "b.csv", [row(0), row(1)], frames=2, video="b.mp4"),
+    ]
+    imported = import_labels(annotated(export(tables, to, tmp_path / "labels"), to), to, tables=tables)
+    assert not imported.left_out
+    assert [(one.video, one.frame, one.kind, one.key) for one in imported.corrections] == [
+        (video, frame, "accepted", False) for video in "ab" for frame in (0, 1)
+    ]
 
 
 @pytest.mark.parametrize("to", ["cvat", "coco", "voc", "mot", "csv"])

@@ -1,7 +1,7 @@
 """Labels out and in: export them, import corrections, learn from these; write a model as one file."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Annotated, Any
 
 from typer import Argument, Option
@@ -13,6 +13,10 @@ from colocam.utils.progress import say
 
 PARTS = ("threshold", "presence", "head", "seeds", "projection", "replay")
 """What ``learn`` can leave out, repeated here because importing its module takes torch."""
+
+
+IMPORT_SECONDS = 1800.0
+"""That ``import`` may read at most; its memory is limited, too."""
 
 
 class FormatsCommand(Command):
@@ -117,15 +121,24 @@ def import_(
     """
     from colocam.config.card import read_card
     from colocam.errors import ColocamError
-    from colocam.labels import import_labels, write_corrections
+    from colocam.labels import write_corrections
+    from colocam.labels.limited_reading import import_labels_apart
 
-    classes = () if run is None else read_card(run).tags
-    found = import_labels(source, from_, tables=tables or [], classes=classes, tolerance=tolerance, checked=checked)
-    for line in found.left_out.lines():
+    imported = import_labels_apart(
+        source,
+        from_,
+        tables=tables or [],
+        scratch=Path(gettempdir()),
+        seconds=IMPORT_SECONDS,
+        classes=() if run is None else read_card(run).tags,
+        tolerance=tolerance,
+        checked=checked,
+    )
+    for line in imported.left_out.lines():
         say(line)
-    if not found.corrections:
+    if not imported.corrections:
         raise ColocamError(f"{source}: no label belongs to a frame of the tables, so there is nothing to write")
-    say(f"wrote {write_corrections(out, found.corrections)}: {found.summary()}")
+    say(f"wrote {write_corrections(out, imported.corrections)}: {imported.summary()}")
 
 
 def learn(

@@ -2,17 +2,9 @@
 
 from colocam.labels.corrections import KINDS, Correction, Kind, read_corrections, write_corrections
 from colocam.labels.formats import FORMATS, Format, export, readable, writable
+from colocam.labels.imported_videos import FrameLabel, ImportedTrack, ImportedVideo, tracks_of_frames
 from colocam.labels.importing import Imported, import_labels
-from colocam.labels.labeled_videos import (
-    FrameLabel,
-    ImportedTrack,
-    ImportedVideo,
-    LabeledVideo,
-    LabelSet,
-    LeftOut,
-    Options,
-    tracks_of_frames,
-)
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
 from colocam.labels.review import Doubtful, rank, review_tables
 
 __all__ = [

@@ -1,16 +1,13 @@
-"""Videos with labels: what every label format is written from, and what label files say before they are compared.
+"""Videos with labels: what every label format is written from.
 
-A :class:`LabeledVideo` has the rows of its localization table, grouped into tracks. An :class:`ImportedVideo` holds
-what it cannot: key frames between which boxes move, frames that a player counts by time, boxes as shares of a frame
-whose size is not known, and videos of an unknown name.
+A :class:`LabeledVideo` has the rows of its localization table, grouped into tracks.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,17 +16,13 @@ from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of
-from colocam.types import Box, Float64Array
+from colocam.types import Float64Array
 from colocam.utils.files import plain, stored
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
 LAST = 2.0**62
 """Index at most, whatever times and rate a table states."""
-UNUSABLE = Box(np.nan, np.nan, np.nan, np.nan)
-"""A label that was left out: the frame shows something, so it must not count as a frame without an object."""
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,93 +236,6 @@ class LeftOut(Counter[str]):
     def lines(self) -> list[str]:
         """One line for each reason."""
         return [f"left out, {count}×: {reason}" for reason, count in self.items()]
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedTrack:
-    """Boxes of one object at k key frames; between two of them a box moves in a straight line.
-
-    Attributes:
-        tag: its class.
-        at: (k,) ascending, where the key frames are: see :class:`ImportedVideo`.
-        boxes: (k, 4) in pixels, or as shares of the frame's size; NaN for a label that was left out.
-        shown: (k,) the object is seen at the key frame.
-        follows: (k,) it is seen from the key frame up to the next one, or to the end.
-    """
-
-    tag: str
-    at: Float64Array
-    boxes: Float64Array = field(repr=False)
-    shown: Flags = field(repr=False)
-    follows: Flags = field(repr=False)
-
-    @classmethod
-    def of_keys(cls, tag: str, keys: Mapping[float, tuple[Box, bool, bool]]) -> Self:
-        """The track of these key frames: index → box, ``shown``, ``follows``."""
-        boxes, shown, follows = zip(*(keys[at] for at in sorted(keys)), strict=True)
-        return cls(tag, np.array(sorted(keys), float), np.array(boxes, float), np.array(shown), np.array(follows))
-
-    def sample(self, when: Float64Array) -> tuple[Float64Array, Flags, Flags]:
-        """Boxes (n, 4) at times (n,), whether the object is seen then (n,), and whether it is a key frame (n,)."""
-        last = np.searchsorted(self.at, when, side="right") - 1
-        before, after = last.clip(0), (last + 1).clip(max=len(self.at) - 1)
-        key = (last >= 0) & (self.at[before] == when)
-        seen = np.where(key, self.shown[before], (last >= 0) & self.follows[before])
-        length = self.at[after] - self.at[before]
-        # After the last key frame, and before one that hides the object, the box stays where it is.
-        moves = (length > 0) & self.shown[after]
-        share = np.divide(when - self.at[before], length, out=np.zeros(len(when)), where=moves)
-        step = np.where(share[:, None] > 0, self.boxes[after] - self.boxes[before], 0)
-        return self.boxes[before] + share[:, None] * step, seen, key
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedVideo:
-    """The labels of one video.
-
-    Attributes:
-        names: what the file calls the video, e.g. its file name and the name of the task; none: it does not say.
-        tracks: the boxes.
-        listed: frames that were labeled, with or without a box; None: the whole video.
-        frames: number of frames that the file states; None: it does not.
-        size: width and height that the file states; None: it does not.
-        rate: key frames count frames of this constant rate, as a player by time has them; None: frames of the video.
-        relative: boxes are shares of the frame's size.
-    """
-
-    names: tuple[str, ...]
-    tracks: list[ImportedTrack] = field(repr=False)
-    listed: Integers | None = field(default=None, repr=False)
-    frames: int | None = None
-    size: tuple[int, int] | None = None
-    rate: float | None = None
-    relative: bool = False
-
-    @property
-    def title(self) -> str:
-        """What messages call the video."""
-        return repr(self.names[0]) if self.names else "a video without a name"
-
-
-class FrameLabel(NamedTuple):
-    """A box of one frame."""
-
-    at: float
-    tag: str
-    box: Box
-
-
-def tracks_of_frames(labels: Iterable[FrameLabel]) -> list[ImportedTrack]:
-    """Labels of single frames as tracks: all boxes are key frames, and none is seen in another frame.
-
-    The i-th box of a class in each frame belongs to one track.
-    """
-    rank: Counter[tuple[float, str]] = Counter()
-    groups: defaultdict[tuple[str, int], dict[float, tuple[Box, bool, bool]]] = defaultdict(dict)
-    for at, tag, box in labels:
-        groups[tag, rank[at, tag]][at] = box, True, False
-        rank[at, tag] += 1
-    return [ImportedTrack.of_keys(tag, keys) for (tag, _), keys in groups.items()]
 
 
 def named(names: Sequence[str], known: Sequence[LabeledVideo]) -> list[LabeledVideo]:

@@ -11,7 +11,7 @@ from colocam.boxes.iou import best_pairs, iou
 from colocam.errors import ColocamError
 from colocam.labels import Correction
 from colocam.labels.formats.reading import unpacked
-from colocam.labels.importing import import_labels_apart, read_corrections_apart
+from colocam.labels.limited_reading import import_labels_apart, read_corrections_apart
 from colocam.labels.table import TableRows, joined_rows
 from colocam.labels.table_files import file_name
 from colocam.serve.exchange import CORRECTIONS, object_rows, write_corrected

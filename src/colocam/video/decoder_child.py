@@ -11,7 +11,6 @@ It does not import torch, so that it starts in a third of a second.
 """
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from colocam.errors import ArgumentError, first_line
 from colocam.types import VideoFrame
 from colocam.utils.child_processes import Message, Parent
 from colocam.utils.device import cores, keep_freed_memory
+from colocam.utils.limited_child import be_modest, limit_memory
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import NO_RING, FrameLayout, open_ring
 from colocam.video.images import image_frames
@@ -75,23 +75,6 @@ class Limits:
         return self.memory or BASE_BYTES + threads * THREAD_BYTES + PIXEL_BYTES * pixels * (FRAMES_HELD + threads)
 
 
-def limit_memory(more: int) -> None:
-    """Let this process take ``more`` bytes than it has now; allocations beyond fail. On Linux only.
-
-    Counted are the private pages that it may write to (``RLIMIT_DATA``): not the slots of frames, and not the address
-    space that allocators only reserve.
-    """
-    if sys.platform != "linux":
-        return
-    import resource  # noqa: PLC0415 - not on Windows, which imports this file for its constants
-
-    with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
-        data = int(file.read().split()[5]) * resource.getpagesize()
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = data + more
-    resource.setrlimit(resource.RLIMIT_DATA, (soft if hard < 0 else min(soft, hard), hard))
-
-
 class _Closed(Exception):  # noqa: N818 - not an error
     """The parent wants no more frames of this video."""
 
@@ -100,7 +83,7 @@ def main(control: int, life: int) -> None:
     """Serve the parent until it ends."""
     parent = Parent(control, life)
     with suppress(OSError):
-        _be_modest()
+        be_modest()
     keep_freed_memory()
     parent.forward_stderr()
     with suppress(OSError), Path(os.devnull).open("wb") as nothing:
@@ -108,14 +91,6 @@ def main(control: int, life: int) -> None:
     decoder = _Decoder(parent)
     while (message := parent.receive()) is not None:
         decoder.serve(message)
-
-
-def _be_modest() -> None:
-    """Write no core dump of a crash, and be the first that the kernel ends when memory is short."""
-    import resource  # noqa: PLC0415 - as above
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 class _Decoder:

@@ -24,8 +24,9 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats import coco, cvat, fiftyone, flat, label_studio, mot, voc, yolo
+from colocam.labels.imported_videos import ImportedVideo
 from colocam.labels.label_folder import is_labels, read_labels
-from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options, read_videos
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options, read_videos
 from colocam.labels.table_files import tables_of
 from colocam.utils.extensions import unknown
 from colocam.utils.files import atomic_folder

@@ -4,7 +4,7 @@ Boxes are x, y, width, height in floating-point pixels. Categories count from 1.
 it is read, an image is a frame by its ``video_id`` and ``frame_index``, or by its file name.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
+    ImageLabel,
     LabeledImage,
     box_of,
     files_of,
@@ -23,11 +24,11 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import write_images
-from colocam.labels.labeled_videos import UNUSABLE, ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options
-from colocam.types import Box
+from colocam.labels.imported_videos import UNUSABLE, ImportedVideo
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
 from colocam.utils.files import stream_json
 
-READ = ("image_id", "category_id", "bbox", "iscrowd")
+READ = ("image_id", "category_id", "bbox", "iscrowd", "track_id", "attributes")
 """What is read of an annotation."""
 
 
@@ -113,41 +114,72 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
     return videos_of_images(images, known, left_out)
 
 
-def _needed(one: dict[str, Any]) -> dict[str, Any]:
+def _needed(parsed: dict[str, Any]) -> dict[str, Any]:
     """What is needed of an object; outlines and areas are dropped while a large file is read."""
-    return {name: one[name] for name in READ if name in one} if "image_id" in one else one
+    return {name: parsed[name] for name in READ if name in parsed} if "image_id" in parsed else parsed
 
 
 def _labeled_images(file: Path, content: dict[str, Any], left_out: LeftOut) -> list[LabeledImage]:
     categories, videos, annotations, images = (
         listed_objects(file, content.get(name), name) for name in ("categories", "videos", "annotations", "images")
     )
-    tags = {str(one.get("id")): str(one.get("name", "")) for one in categories}
-    names = {str(one.get("id")): str(one.get("name") or one.get("file_name", "")) for one in videos}
-    labels: defaultdict[str, list[tuple[str, Box]]] = defaultdict(list)
-    for one in annotations:
-        tag, bbox, box = tags.get(str(one.get("category_id")), ""), one.get("bbox"), UNUSABLE
+    tags = {str(category.get("id")): str(category.get("name", "")) for category in categories}
+    names = {str(video.get("id")): str(video.get("name") or video.get("file_name", "")) for video in videos}
+    numbers = _numbers(file, content, images, annotations)
+    labels: defaultdict[str, list[ImageLabel]] = defaultdict(list)
+    for annotation in annotations:
+        tag = tags.get(str(annotation.get("category_id")), "")
+        bbox = annotation.get("bbox")
+        box = UNUSABLE
         if not tag:
             left_out["box without a class"] += 1
-        elif one.get("iscrowd"):
+        elif annotation.get("iscrowd"):
             left_out[f"region of class {tag!r} that holds several objects"] += 1
         elif not isinstance(bbox, list) or len(bbox) != 4:
             raise ColocamError(f"{file}: bbox must be [x, y, width, height], got {str(bbox)[:60]}")
         else:
             box = box_of(file, bbox)
-        labels[str(one.get("image_id"))].append((tag, box))
-    found = []
-    for one in images:
-        frame = one.get("frame_index", one.get("frame_id"))
-        found.append(
+        number = numbers.get(_track_id(file, annotation))
+        labels[str(annotation.get("image_id"))].append(ImageLabel(tag, box, number))
+    labeled = []
+    for image in images:
+        frame = image.get("frame_index", image.get("frame_id"))
+        labeled.append(
             LabeledImage(
-                name=str(one.get("file_name", "")),
-                labels=labels.get(str(one.get("id")), []),
-                size=size_of(file, one.get("width"), one.get("height")),
-                video=names.get(str(one.get("video_id"))) if frame is not None else None,
+                name=str(image.get("file_name", "")),
+                labels=labels.get(str(image.get("id")), []),
+                size=size_of(file, image.get("width"), image.get("height")),
+                video=names.get(str(image.get("video_id"))) if frame is not None else None,
                 frame=whole_number(file, "frame_index", frame),
             )
         )
-    if lost := labels.keys() - {str(one.get("id")) for one in images}:
+    if lost := labels.keys() - {str(image.get("id")) for image in images}:
         left_out["box of an image that the file does not list"] += sum(len(labels[name]) for name in lost)
-    return found
+    return labeled
+
+
+def _numbers(
+    file: Path, content: dict[str, Any], images: list[dict[str, Any]], annotations: list[dict[str, Any]]
+) -> dict[int | None, int]:
+    """Number of each track in its video, from 1; COCO counts tracks over all videos of the file."""
+    video_of_image = {str(image.get("id")): str(image.get("video_id")) for image in images}
+    videos: dict[int, str] = {}
+    for track in listed_objects(file, content.get("tracks"), "tracks"):
+        if (stated := whole_number(file, "the id of a track", track.get("id"))) is not None:
+            videos[stated] = str(track.get("video_id"))
+    for annotation in annotations:
+        if (stated := _track_id(file, annotation)) is not None:
+            videos.setdefault(stated, video_of_image.get(str(annotation.get("image_id")), ""))
+    counts = Counter[str]()
+    numbers: dict[int | None, int] = {}
+    for stated in sorted(videos):
+        counts[videos[stated]] += 1
+        numbers[stated] = counts[videos[stated]]
+    return numbers
+
+
+def _track_id(file: Path, annotation: dict[str, Any]) -> int | None:
+    """The track of an annotation: of its own, or, as CVAT writes it, among its attributes."""
+    attributes = annotation.get("attributes")
+    among = attributes.get("track_id") if isinstance(attributes, dict) else None
+    return whole_number(file, "track_id", annotation.get("track_id", among))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
+    ImageLabel,
     LabeledImage,
     corners_of,
     files_of,
@@ -30,16 +31,8 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import sparse_keyframes, xml_of
-from colocam.labels.labeled_videos import (
-    UNUSABLE,
-    ImportedTrack,
-    ImportedVideo,
-    LabeledVideo,
-    LabelSet,
-    LeftOut,
-    Options,
-    Track,
-)
+from colocam.labels.imported_videos import UNUSABLE, ImportedTrack, ImportedVideo, KeyFrame
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options, Track
 from colocam.types import Box
 from colocam.utils.files import atomic_path
 
@@ -124,10 +117,11 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
             if element.tag == "meta":
                 meta.extend(element)
             elif element.tag == "track" and (keys := _keys(file, element, left_out)):
-                tracks[element.get("task_id", "")].append(ImportedTrack.of_keys(element.get("label", ""), keys))
+                track = ImportedTrack.of_keys(element.get("label", ""), keys, _number(element))
+                tracks[element.get("task_id", "")].append(track)
             elif element.tag == "image":
-                shapes = [(one.get("label", ""), one) for one in element if one.tag in SHAPES]
-                labels = [(tag, _corners(file, shape, tag, left_out)) for tag, shape in shapes]
+                shapes = [(shape.get("label", ""), shape) for shape in element if shape.tag in SHAPES]
+                labels = [ImageLabel(tag, _corners(file, shape, tag, left_out)) for tag, shape in shapes]
                 size = size_of(file, element.get("width"), element.get("height"))
                 images.append(LabeledImage(element.get("name", ""), labels, size))
         videos += videos_of_images(images, known, left_out)
@@ -154,9 +148,16 @@ def _videos(file: Path, meta: ET.Element, tracks: Mapping[str, list[ImportedTrac
     return videos
 
 
-def _keys(file: Path, track: ET.Element, left_out: LeftOut) -> dict[float, tuple[Box, bool, bool]]:
+def _number(track: ET.Element) -> int | None:
+    """The number of a track, from 1; CVAT counts from 0."""
+    stated = track.get("id", "")
+    return int(stated) + 1 if len(stated) < 10 and stated.isascii() and stated.isdigit() else None
+
+
+def _keys(file: Path, track: ET.Element, left_out: LeftOut) -> dict[float, KeyFrame]:
     """The key frames of a track; the object is seen until one that hides it."""
-    tag, keys = track.get("label", ""), dict[float, tuple[Box, bool, bool]]()
+    tag = track.get("label", "")
+    keys: dict[float, KeyFrame] = {}
     for shape in track:
         if shape.tag not in SHAPES or shape.get("keyframe", "1") != "1":
             continue

@@ -13,17 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from colocam.errors import ColocamError
-from colocam.labels.formats.reading import corners_of, files_of
-from colocam.labels.labeled_videos import (
-    FrameLabel,
-    ImportedVideo,
-    LabeledVideo,
-    LabelSet,
-    LeftOut,
-    Options,
-    named,
-    tracks_of_frames,
-)
+from colocam.labels.formats.reading import LARGEST, corners_of, files_of, refuse_many_values
+from colocam.labels.imported_videos import FrameLabel, ImportedVideo, tracks_of_frames
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options, named
 from colocam.labels.table import CORNERS, Integers, corners, indices, write_table
 from colocam.types import Box, Float64Array
 from colocam.utils.tables import Cells, read_cells
@@ -40,23 +32,46 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
     """Read a table, or all tables of a folder."""
     videos: list[ImportedVideo] = []
     for file in files_of(path, ".csv", ".parquet"):
+        refuse_many_values(file, _count_cells(file))
         cells = read_cells(file, required=CORNERS)
         if not {"frame", "pts"} & cells.columns.keys():
             raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
         column = next((name for name in ("video", "clip") if name in cells.columns), None)
-        own = file.stem if not known or named((file.stem,), known) else ""
+        file_video = file.stem if not known or named((file.stem,), known) else ""
         groups: dict[str, list[int]] = {}
-        for row, name in enumerate([own] * len(cells.row) if column is None else cells.text(column)):
+        names = [file_video] * len(cells.row) if column is None else cells.text(column)
+        for row, name in enumerate(names):
             groups.setdefault(name, []).append(row)
-        frames, pts, labels = indices(cells, "frame"), cells.floats("pts"), _labels(file, cells)
+        frames = indices(cells, "frame")
+        pts = cells.floats("pts")
+        labels = _labels(file, cells)
+        numbers = _numbers(cells)
         for name, rows in groups.items():
             video = next(iter(named((name,), known) if name else known), None)
             at = _known_frames(frames[rows], pts[rows], video, name, left_out)
-            placed = [(frame, labels[row]) for frame, row in zip(at.tolist(), rows, strict=True) if frame >= 0]
-            boxes = [FrameLabel(frame, *label) for frame, label in placed if label is not None]
+            placed = [(frame, labels[row], numbers[row]) for frame, row in zip(at.tolist(), rows, strict=True)]
+            boxes = [
+                FrameLabel(frame, *label, number) for frame, label, number in placed if frame >= 0 and label is not None
+            ]
             listed = np.unique(at[at >= 0])
             videos.append(ImportedVideo((name,) if name else (), tracks_of_frames(boxes), listed=listed))
     return videos
+
+
+def _count_cells(file: Path) -> int:
+    """About how many cells a CSV file has, read block by block; 0 for parquet, whose rows are packed."""
+    if file.suffix.lower() == ".parquet":
+        return 0
+    with file.open("rb") as lines:
+        header = lines.readline(LARGEST)
+        rows = sum(block.count(b"\n") for block in iter(lambda: lines.read(1 << 20), b""))
+    return rows * (1 + max(header.count(separator) for separator in (b",", b";", b"\t")))
+
+
+def _numbers(cells: Cells) -> list[int | None]:
+    """(n,) number of the object of each row, from 1; tables count tracks from 0, corrections from 1."""
+    first = 0 if "kind" in cells.columns else 1
+    return [track + first if track >= 0 else None for track in indices(cells, "track").tolist()]
 
 
 def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:

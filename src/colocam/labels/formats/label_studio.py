@@ -10,7 +10,10 @@ is the image's RGBA pixels, packed as runs: 32 bits for the number of bytes, 5 a
 words and counts, then for each run a 1, the index of the count's size, the count − 1, and the byte.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
 from math import ceil
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,6 +26,7 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats.reading import (
+    ImageLabel,
     LabeledImage,
     box_of,
     files_of,
@@ -34,19 +38,13 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import color, sparse_keyframes, write_images
-from colocam.labels.labeled_videos import (
-    UNUSABLE,
-    ImportedTrack,
-    ImportedVideo,
-    LabeledVideo,
-    LabelSet,
-    LeftOut,
-    Options,
-    Track,
-)
+from colocam.labels.imported_videos import UNUSABLE, ImportedTrack, ImportedVideo, KeyFrame
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options, Track
 from colocam.types import Box
 from colocam.utils.files import stream_json, write_text
 
+OUR_ID = re.compile(r"track-([1-9]\d{0,8})", re.ASCII)
+"""Id of a region of our export, with the number of its track."""
 LONGEST = 2**16
 """Most bytes of one run, whose count then takes 16 bits."""
 
@@ -245,6 +243,7 @@ def _video(
     file: Path, url: str, data: dict[str, Any], regions: list[dict[str, Any]], left_out: LeftOut
 ) -> ImportedVideo:
     tracks: list[ImportedTrack] = []
+    ids: list[str] = []
     length: int | None = None
     rate = data.get("fps") or data.get("frameRate") or data.get("framerate")
     for region in regions:
@@ -261,18 +260,27 @@ def _video(
             rate = rate or (length or 0) / max(finite_number(file, "duration", duration), 1e-9)
         if keys := listed_objects(file, value.get("sequence"), "sequence"):
             tracks.append(_track(file, keys, _label(value), left_out))
+            ids.append(str(region.get("id", "")))
     fps = finite_number(file, "fps", rate) if rate else None
     if fps is not None and not 0 < fps <= 100_000:
         raise ColocamError(f"{file}: fps must be above 0, got {fps:g}")
     if fps is None and tracks:
         raise ColocamError(f"{file}: no rate of frames is stated for {url!r}: add 'fps' to the task's data")
-    own = data.get("name")  # of the export
-    names = (*names_of(url), *([own] if isinstance(own, str) and own else []))
-    return ImportedVideo(names, tracks, frames=length, rate=fps, relative=True)
+    numbered = [replace(track, number=number) for track, number in zip(tracks, _numbers(ids), strict=True)]
+    name = data.get("name")  # of the export
+    names = (*names_of(url), *([name] if isinstance(name, str) and name else []))
+    return ImportedVideo(names, numbered, frames=length, rate=fps, relative=True)
+
+
+def _numbers(ids: Sequence[str]) -> Iterator[int]:
+    """The number of each region: that of its track in our export, and the next free one for a region that is new."""
+    stated = [int(match[1]) if (match := OUR_ID.fullmatch(name)) else None for name in ids]
+    free = count(max((number for number in stated if number), default=0) + 1)
+    return (next(free) if number is None else number for number in stated)
 
 
 def _track(file: Path, keys: list[dict[str, Any]], tag: str, left_out: LeftOut) -> ImportedTrack:
-    by_frame: dict[float, tuple[Box, bool, bool]] = {}
+    by_frame: dict[float, KeyFrame] = {}
     for key in keys:
         frame = whole_number(file, "frame", key.get("frame"))
         if not frame:
@@ -302,10 +310,10 @@ def _image(file: Path, url: str, regions: list[dict[str, Any]], left_out: LeftOu
         value = region.get("value")
         if region.get("type") != "rectanglelabels" or not isinstance(value, dict):
             left_out[f"region of type {str(region.get('type'))[:40]!r}: only rectangles are read"] += 1
-            labels.append(("", UNUSABLE))
+            labels.append(ImageLabel("", UNUSABLE))
             continue
         tag = _label(value)
-        labels.append((tag, _shares(file, value, tag, left_out)))
+        labels.append(ImageLabel(tag, _shares(file, value, tag, left_out)))
         size = size_of(file, region.get("original_width"), region.get("original_height")) or size
     name = str(PurePosixPath(place_of(url).parent.name) / names_of(url)[-1]) if names_of(url) else url
     return LabeledImage(name, labels, size)

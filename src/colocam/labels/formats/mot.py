@@ -10,16 +10,8 @@ from pathlib import Path
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import box_of, files_of, finite_number, read_label_text, size_of, whole_number
 from colocam.labels.formats.writing import write_images
-from colocam.labels.labeled_videos import (
-    UNUSABLE,
-    FrameLabel,
-    ImportedVideo,
-    LabeledVideo,
-    LabelSet,
-    LeftOut,
-    Options,
-    tracks_of_frames,
-)
+from colocam.labels.imported_videos import UNUSABLE, FrameLabel, ImportedVideo, tracks_of_frames
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
 
@@ -101,7 +93,9 @@ def _label(file: Path, words: list[str], tags: list[str], first: int, left_out: 
         left_out[f"box of class {index} of MOT: labels.txt does not name it"] += 1
     else:
         x1, y1, x2, y2 = box_of(file, words[2:6])
-        return FrameLabel(frame - 1, tags[index - 1], Box(x1 - first, y1 - first, x2 - first, y2 - first))
+        track = finite_number(file, "track", words[1])
+        number = int(track) if track > 0 and track == int(track) else None  # detections have −1
+        return FrameLabel(frame - 1, tags[index - 1], Box(x1 - first, y1 - first, x2 - first, y2 - first), number)
     return FrameLabel(frame - 1, "", UNUSABLE)
 
 

@@ -1,6 +1,9 @@
 """What several formats are read with: label files of strangers, checked numbers, and the frames that images show."""
 
+import lzma
 import re
+import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,14 +11,15 @@ from itertools import zip_longest
 from math import isfinite
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 
 from colocam.errors import ColocamError, first_line
-from colocam.labels.labeled_videos import FrameLabel, ImportedVideo, LabeledVideo, LeftOut, tracks_of_frames
+from colocam.labels.imported_videos import FrameLabel, ImportedVideo, tracks_of_frames
+from colocam.labels.labeled_videos import LabeledVideo, LeftOut
 from colocam.types import Box
 from colocam.utils.files import parse_json, stored
 from colocam.video.images import natural_key
@@ -32,8 +36,20 @@ MOST_FILES = 1 << 20
 MOST_BYTES = 1 << 30
 SMALL_BYTES = 1 << 24
 MOST_TIMES = 200
-"""Labels of an archive may be so many times larger than the archive, if they are larger than :data:`SMALL_BYTES`; real
-ones are about 20 times larger."""
+"""Labels of an archive may be so many times larger than they are in it, if they are larger than :data:`SMALL_BYTES`;
+real ones are about 20 times larger."""
+DAMAGED = (
+    BadZipFile,
+    OSError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+)
+"""What ``zipfile`` raises for an archive that is damaged, cut off or encrypted."""
 _NUMBERED = re.compile(r"(.*?)[ _.-]?(\d{1,9})", re.DOTALL)
 UNNAMED = frozenset({"", "frame", "img", "image"})
 """Beginnings of file names that do not name a video: CVAT writes ``frame_000012``."""
@@ -56,17 +72,18 @@ def unpacked(path: Path) -> Iterator[Path]:
         place.mkdir()
         try:
             with ZipFile(path) as archive:
-                members = [one for one in archive.infolist() if Path(one.filename).suffix.lower() in LABELS]
-                size = sum(one.file_size for one in members)
-                most = min(MOST_BYTES, max(SMALL_BYTES, MOST_TIMES * path.stat().st_size))
+                members = [member for member in archive.infolist() if Path(member.filename).suffix.lower() in LABELS]
+                size = sum(member.file_size for member in members)
+                packed = sum(member.compress_size for member in members)  # other files would hide how much they grow
+                most = min(MOST_BYTES, max(SMALL_BYTES, MOST_TIMES * packed))
                 if len(members) > MOST_FILES or size > most:
                     raise ColocamError(
                         f"{path}: {len(members)} label files of {size >> 20} MiB are too large for this archive: "
                         "unpack it and give the folder"
                     )
-                for one in members:
-                    archive.extract(one, place)  # removes .. and the root from names
-        except (BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError, EOFError) as error:
+                for member in members:
+                    archive.extract(member, place)  # removes .. and the root from names
+        except DAMAGED as error:
             raise ColocamError(f"{path}: not a whole ZIP archive: download it again, or give a folder") from error
         yield place
 
@@ -119,7 +136,7 @@ def _explained_xml(text: str, where: object) -> Iterator[None]:
     """Turn errors of a parser into one line; documents that declare entities are refused: no label file needs them."""
     if "<!ENTITY" in text or "<!DOCTYPE" in text:
         raise ColocamError(f"{where}: declares entities, which no label file does")
-    _refuse_many(where, text.count("<") + text.count("="))
+    refuse_many_values(where, text.count("<") + text.count("="))
     del text  # it may be large
     try:
         yield
@@ -130,14 +147,15 @@ def _explained_xml(text: str, where: object) -> Iterator[None]:
 def parse_label_json(path: Path, each: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON
     """The content of a JSON file; ``each`` gets every object as soon as it is read, and gives what stands for it."""
     text = read_label_text(path)
-    _refuse_many(path, sum(map(text.count, "[{,")))
+    refuse_many_values(path, sum(map(text.count, "[{,")))
     try:
         return parse_json(text, each)
     except ValueError as error:
         raise ColocamError(f"{path}: not JSON ({first_line(error)}): is it of another format?") from error
 
 
-def _refuse_many(where: object, values: int) -> None:
+def refuse_many_values(where: object, values: int) -> None:
+    """Refuse a file before it is parsed, by a count that takes no memory."""
     if values > MOST_VALUES:
         raise ColocamError(f"{where}: has {values} values, the limit is {MOST_VALUES}: split the file")
 
@@ -196,20 +214,28 @@ def listed_objects(path: Path, value: object, name: str) -> list[dict[str, Any]]
     return value
 
 
+class ImageLabel(NamedTuple):
+    """A box of an image; ``number`` is that of its object in the video, from 1, None where it is not known."""
+
+    tag: str
+    box: Box
+    number: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class LabeledImage:
     """The labels of one image file.
 
     Attributes:
         name: of the file, with or without folders and ending.
-        labels: class and box of each object.
+        labels: the objects.
         size: width and height; None: not stated.
         video: the video it is a frame of, where the file says so.
         frame: index in that video, from 0, where the file says so.
     """
 
     name: str
-    labels: list[tuple[str, Box]] = field(repr=False)
+    labels: list[ImageLabel] = field(repr=False)
     size: tuple[int, int] | None = None
     video: str | None = None
     frame: int | None = None

@@ -20,6 +20,7 @@ from PIL import Image
 
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
+    ImageLabel,
     LabeledImage,
     corners_of,
     files_of,
@@ -29,7 +30,8 @@ from colocam.labels.formats.reading import (
     videos_of_images,
 )
 from colocam.labels.formats.writing import color, write_images, xml_of
-from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options
+from colocam.labels.imported_videos import ImportedVideo
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
 from colocam.types import Box
 from colocam.utils.files import write_text
 
@@ -123,13 +125,14 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
         images.append(LabeledImage(root.findtext("filename") or file.name, labels, size))
     if whole:  # pixels that count from 1 and belong to the box
         for at, image in enumerate(images):
-            edges = [(tag, Box(box.x1 - 1, box.y1 - 1, box.x2, box.y2)) for tag, box in image.labels]
+            edges = [ImageLabel(tag, Box(box.x1 - 1, box.y1 - 1, box.x2, box.y2)) for tag, box, _ in image.labels]
             images[at] = replace(image, labels=edges)
     return videos_of_images(images, known, left_out)
 
 
-def _label(file: Path, one: ET.Element) -> tuple[str, Box]:
-    tag = one.findtext("name", "").strip()
+def _label(file: Path, element: ET.Element) -> ImageLabel:
+    tag = element.findtext("name", "").strip()
     if not tag:
         raise ColocamError(f"{file}: an object has no name: give its class")
-    return tag, corners_of(file, [one.findtext(f"bndbox/{name}", "").strip() for name in CORNERS])
+    corners = [element.findtext(f"bndbox/{name}", "").strip() for name in CORNERS]
+    return ImageLabel(tag, corners_of(file, corners))

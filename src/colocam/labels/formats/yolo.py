@@ -16,6 +16,7 @@ import yaml
 from colocam.config.loading import parse_value
 from colocam.errors import ColocamError
 from colocam.labels.formats.reading import (
+    ImageLabel,
     LabeledImage,
     corners_of,
     files_of,
@@ -25,8 +26,8 @@ from colocam.labels.formats.reading import (
     whole_number,
 )
 from colocam.labels.formats.writing import polygon_of, write_images
-from colocam.labels.labeled_videos import ImportedVideo, LabeledVideo, LabelSet, LeftOut, Options
-from colocam.types import Box
+from colocam.labels.imported_videos import ImportedVideo
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
 from colocam.utils.files import write_text
 
 LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt", "labels.txt"})
@@ -104,15 +105,17 @@ def _names(folder: Path) -> dict[int, str]:
     raise ColocamError(f"{folder}: no data.yaml, classes.txt or obj.names, so the classes have no names: add one")
 
 
-def _label(file: Path, words: list[str], names: dict[int, str]) -> tuple[str, Box]:
+def _label(file: Path, words: list[str], names: dict[int, str]) -> ImageLabel:
     index = whole_number(file, "the class", words[0])
     if index is None or index not in names:
         raise ColocamError(f"{file}: class {words[0][:40]!r} has no name: add it to data.yaml or classes.txt")
     numbers = [finite_number(file, "a share of the image's size", word) for word in words[1:]]
     if len(numbers) in {4, 5}:
         x, y, width, height = numbers[:4]
-        return names[index], corners_of(file, (x - width / 2, y - height / 2, x + width / 2, y + height / 2))
+        corners = x - width / 2, y - height / 2, x + width / 2, y + height / 2
+        return ImageLabel(names[index], corners_of(file, corners))
     if len(numbers) < 6 or len(numbers) % 2:
         raise ColocamError(f"{file}: a line has a class and 4 numbers, or an outline, got {len(numbers)} numbers")
-    xs, ys = numbers[::2], numbers[1::2]
-    return names[index], corners_of(file, (min(xs), min(ys), max(xs), max(ys)))
+    xs = numbers[::2]
+    ys = numbers[1::2]
+    return ImageLabel(names[index], corners_of(file, (min(xs), min(ys), max(xs), max(ys))))

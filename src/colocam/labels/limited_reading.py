@@ -1,0 +1,86 @@
+"""Labels of strangers, read in a limited child: a file that explodes in memory costs one line, not the process."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from colocam.labels.corrections import Correction, read_corrections
+from colocam.labels.importing import Imported, import_labels
+from colocam.labels.labeled_videos import LeftOut
+from colocam.utils.child_processes import Message
+from colocam.utils.limited_child import run_limited
+from colocam.utils.locks import temporary_folder
+
+MEMORY = 1 << 30
+"""Bytes that reading labels may take (Linux)."""
+SECONDS = 120.0
+"""That it may take where nobody can stop it."""
+_FILE = "corrections.jsonl"
+_CORRECTION = TypeAdapter(Correction)
+
+
+def import_labels_apart(
+    source: Path,
+    from_: str,
+    *,
+    tables: Sequence[Path],
+    scratch: Path | None = None,
+    seconds: float | None = None,
+    **options: Any,  # noqa: ANN401 - those of import_labels
+) -> Imported:
+    """As :func:`colocam.labels.import_labels`, whose other ``options`` must be what JSON can hold.
+
+    Args:
+        source: a file, a folder or a ZIP archive.
+        from_: name of a format.
+        tables: localization tables.
+        scratch: folder for temporary files; by default that of ``source``.
+        seconds: that reading may take; None: :data:`SECONDS`.
+        options: see :func:`colocam.labels.import_labels`.
+    """
+    arguments = {"source": str(source), "from_": from_, "tables": list(map(str, tables)), **options}
+    corrections, answer = _read_apart(f"{__name__}:labels_to_file", {"labels": arguments}, source, scratch, seconds)
+    return Imported(corrections, LeftOut(answer["left_out"]))
+
+
+def read_corrections_apart(*paths: Path) -> list[Correction]:
+    """As :func:`colocam.labels.read_corrections`."""
+    arguments = {"paths": list(map(str, paths))}
+    return _read_apart(f"{__name__}:corrections_to_file", arguments, paths[0], None, None)[0]
+
+
+def _read_apart(
+    function: str, arguments: Message, source: Path, scratch: Path | None, seconds: float | None
+) -> tuple[list[Correction], Message]:
+    with temporary_folder(scratch or source.parent) as folder:
+        answer = run_limited(
+            function,
+            arguments,
+            name=str(source),
+            folder=folder,
+            memory=MEMORY,
+            seconds=SECONDS if seconds is None else seconds,
+        )
+        with (folder / _FILE).open("rb") as file:
+            return [_CORRECTION.validate_json(line) for line in file], answer
+
+
+def labels_to_file(folder: Path, labels: Message) -> Message:
+    """Import labels in the limited child; the corrections are too many for an answer."""
+    imported = import_labels(**labels)
+    _write(folder, imported.corrections)
+    return {"left_out": imported.left_out}
+
+
+def corrections_to_file(folder: Path, paths: Sequence[str]) -> Message:
+    """Read corrections in the limited child."""
+    _write(folder, read_corrections(*paths))
+    return {}
+
+
+def _write(folder: Path, corrections: Sequence[Correction]) -> None:
+    with (folder / _FILE).open("wb") as file:
+        # One line each: the parent gives way to its other threads between two lines.
+        file.writelines(_CORRECTION.dump_json(correction) + b"\n" for correction in corrections)
