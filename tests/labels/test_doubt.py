@@ -37,7 +37,7 @@ def rows(*boxes, frame=None, score=0.6, presence=1.0, margin=1.0):
     score, presence, margin = (np.broadcast_to(np.asarray(value, float), count) for value in (score, presence, margin))
     frames, texts = np.arange(count) if frame is None else np.array(frame), [""] * count
     box, track = np.array(boxes, float).reshape(-1, 4), np.zeros(count, int)
-    return TableRows(frames, frames / 25, texts, score, box, score, track, presence, margin, texts, texts, score)
+    return TableRows(frames, frames / 25, texts, score, box, score, track, presence, margin, texts, texts, score, texts)
 
 
 def moved(dx):

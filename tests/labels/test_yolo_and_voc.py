@@ -45,24 +45,56 @@ def test_voc_refuses_what_its_label_map_cannot_hold(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("count", "held_out"), [(1, 0), (2, 1), (4, 1), (5, 1), (10, 2)])
-def test_whole_videos_are_held_out(tmp_path, count, held_out):
-    tables = [write_table(tmp_path / f"v{i}.csv", [row(0, (1, 2, 3, 4)), row(1)]) for i in range(count)]
-    out = export(tables, "yolo", tmp_path / "out")
+def split_of(out):
+    """Split → names of its videos, by ``data.yaml`` as a trainer reads it; all images of the lists have labels."""
     lists = yaml.safe_load((out / "data.yaml").read_text())
-    videos = {
-        key: {line.rsplit("/", 1)[1].split("_")[0] for line in (out / lists[key]).read_text().splitlines()}
-        for key in ("train", "val")
+    videos = {}
+    for split in ("train", "val", "test"):
+        lines = (out / lists[split]).read_text().splitlines() if split in lists else []
+        videos[split] = {line.rsplit("/", 1)[1].split("_")[0] for line in lines}
+        assert all((out / line.replace("images", "labels").replace(".jpg", ".txt")).is_file() for line in lines)
+        assert len(lines) == 2 * len(videos[split])
+    return videos
+
+
+@pytest.mark.parametrize(("count", "validation", "test"), [(1, 0, 0), (2, 1, 0), (3, 1, 1), (10, 1, 1), (25, 2, 2)])
+def test_each_video_is_in_one_split(tmp_path, count, validation, test):
+    names = [f"v{number}" for number in range(count)]
+    tables = [write_table(tmp_path / f"{name}.csv", [row(0, (1, 2, 3, 4)), row(1)]) for name in names]
+    told = []
+    out = export(tables, "yolo", tmp_path / "out", tell=told.append)
+    videos = split_of(out)
+    assert {split: len(own) for split, own in videos.items()} == {
+        "train": count - validation - test,
+        "val": validation,
+        "test": test,
     }
-    assert videos["train"] == {f"v{i}" for i in range(count - held_out)}
-    assert videos["val"] == {f"v{i}" for i in range(count - held_out, count)} or (
-        count == 1 and videos["val"] == {"v0"}
-    )
-    for key in ("train", "val"):
-        for line in (out / lists[key]).read_text().splitlines():
-            assert (out / line.replace("images", "labels").replace(".jpg", ".txt")).is_file()
-    voc = export(tables, "voc", tmp_path / "voc")
-    assert len((voc / "ImageSets/Main/val.txt").read_text().splitlines()) == 2 * held_out
+    assert sorted(name for own in videos.values() for name in own) == sorted(names)
+    if count == 1:
+        assert "export several videos together" in told[0]
+        assert "export several videos together" in (out / "data.yaml").read_text()
+    else:
+        assert told == [f"split by video: {count - validation - test} train, {validation} val, {test} test"]
+    assert split_of(export(tables[::-1], "yolo", tmp_path / "again")) == videos  # in whatever order they are named
+    voc = export(tables, "voc", tmp_path / "voc") / "ImageSets" / "Main"
+    for split, own in videos.items():
+        assert {line.split("_")[0] for line in (voc / f"{split}.txt").read_text().splitlines()} == own
+
+
+def test_shares_of_the_command(tmp_path, colocam):
+    tables = [write_table(tmp_path / f"v{number}.csv", [row(0, (1, 2, 3, 4)), row(1)]) for number in range(10)]
+
+    def export_with(split):
+        return colocam("export", *tables, "--to", "yolo", "-o", tmp_path / "out", "--split", split)
+
+    done = export_with("60/40")
+    assert "split by video: 6 train, 4 val, 0 test\n" in done.err
+    assert split_of(tmp_path / "out")["test"] == set()
+    assert "split by video: 5 train, 3 val, 2 test\n" in export_with("5/3/2").err
+    for wrong in ("0/1", "", "a/b", "1/2/3/4", "80/-10/30", "nan/1"):
+        done = export_with(wrong)
+        assert done.code == 1
+        assert done.err == f"error: --split must be shares such as 80/10/10 or 80/20, got '{wrong}'\n"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Labels out and in: export them, import corrections, learn from these; write a model as one file."""
 
+import math
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Argument, Option
 
@@ -14,6 +15,9 @@ from colocam.utils.progress import say
 PARTS = ("threshold", "presence", "head", "seeds", "projection", "replay")
 """What ``learn`` can leave out, repeated here because importing its module takes torch."""
 
+
+if TYPE_CHECKING:
+    from colocam.labels.labeled_videos import FrameChoice
 
 IMPORT_SECONDS = 1800.0
 """That ``import`` may read at most; its memory is limited, too."""
@@ -52,6 +56,20 @@ def export(
         list[int] | None,
         Option(metavar="TASK", help="Task of CVAT to upload to, per table (see CVAT_HOST, CVAT_ACCESS_TOKEN)."),
     ] = None,
+    frames: Annotated[
+        str,
+        Option(
+            help="Frames to write: all; answered (checked by people, or between checked ones); or checked.",
+            autocompletion=completion.one_of("all", "answered", "checked"),
+        ),
+    ] = "all",
+    checked: Annotated[
+        Path | None,
+        Option(help="Frames that you looked at: corrections, or a CSV of 'colocam review'; for --frames."),
+    ] = None,
+    split: Annotated[
+        str, Option(metavar="TRAIN/VAL/TEST", help="Shares of the videos, in YOLO and VOC; whole videos, never frames.")
+    ] = "80/10/10",
     *,
     images: Annotated[bool, Option("--images", help="Also write the frames as image files.")] = False,
 ) -> None:
@@ -66,7 +84,14 @@ def export(
         raise ArgumentError("push", f"uploads the formats {' and '.join(able)} alone, got {to}")
     with TemporaryDirectory(prefix="colocam-") as scratch:
         folder = out or Path(scratch) / "labels"
-        options = Options(images=images, tolerance=tolerance, url=url)
+        options = Options(
+            images=images,
+            tolerance=tolerance,
+            url=url,
+            frames=cast("FrameChoice", frames),
+            checked=checked,
+            split=_shares(split),
+        )
         run_export(tables, to, folder, videos=videos or [], options=options)
         if out is not None:
             say(f"wrote {out}")
@@ -76,6 +101,19 @@ def export(
             from colocam.labels.table_files import tables_of
 
             push_labels(folder, read_videos(tables_of(tables), videos or []), push)
+
+
+def _shares(text: str) -> tuple[float, float, float]:
+    """Shares for training, validation and testing, from ``80/10/10``; two numbers leave out testing."""
+    from colocam.errors import ArgumentError
+
+    try:
+        train, val, test = (float(part) for part in [*text.split("/"), *["0"] * (2 - text.count("/"))])
+    except ValueError:
+        train = val = test = -1.0
+    if not (0 < train < math.inf and 0 <= val < math.inf and 0 <= test < math.inf):
+        raise ArgumentError("split", f"must be shares such as 80/10/10 or 80/20, got {text!r}")
+    return train, val, test
 
 
 def export_model(

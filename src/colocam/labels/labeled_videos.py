@@ -4,10 +4,11 @@ A :class:`LabeledVideo` has the rows of its localization table, grouped into tra
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Literal, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,13 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of
 from colocam.types import Float64Array
+from colocam.utils.digests import text_digest
 from colocam.utils.files import plain, stored
 from colocam.video.description import SourceVideo, read_source
 from colocam.video.fence import probe_source
 
+SHARES = (0.8, 0.1, 0.1)
+"""Of the videos of an export, for training, validation and testing."""
 LAST = 2.0**62
 """Index at most, whatever times and rate a table states."""
 
@@ -155,16 +159,50 @@ class LabeledVideo:
         return index.clip(0, LAST).astype(np.int64)
 
 
+class VideosAt(Sequence[LabeledVideo]):
+    """Some videos of others, by their indices; each is read when it is asked for."""
+
+    def __init__(self, videos: Sequence[LabeledVideo], indices: Sequence[int]) -> None:
+        self._videos = videos
+        self._indices = indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, at: int) -> LabeledVideo: ...
+    @overload
+    def __getitem__(self, at: slice) -> "VideosAt": ...
+    def __getitem__(self, at: int | slice) -> "LabeledVideo | VideosAt":
+        if isinstance(at, slice):
+            return VideosAt(self._videos, self._indices[at])
+        return self._videos[self._indices[at]]
+
+
 @dataclass(frozen=True)
 class LabelSet:
     """All videos of one export; they may be read anew each time, so that few of them are in memory."""
 
     videos: Sequence[LabeledVideo]
 
-    @cached_property
+    @property
+    def names(self) -> list[str]:
+        """The name of each video."""
+        return self._names_and_classes[0]
+
+    @property
     def classes(self) -> list[str]:
         """All classes that have a box, sorted."""
-        return sorted({video.rows.tag[row] for video in self.videos for row in video.objects.tolist()})
+        return self._names_and_classes[1]
+
+    @cached_property
+    def _names_and_classes(self) -> tuple[list[str], list[str]]:
+        names: list[str] = []
+        classes: set[str] = set()
+        for video in self.videos:
+            names.append(video.name)
+            classes.update(video.rows.tag[row] for row in video.objects.tolist())
+        return names, sorted(classes)
 
     @cached_property
     def class_index(self) -> dict[str, int]:
@@ -176,10 +214,57 @@ class LabelSet:
         if not any(any(video.rows.mask) for video in self.videos):
             raise ColocamError("no table has a mask: run 'colocam localize' with --masks or --refine")
 
-    def splits(self) -> dict[str, Sequence[LabeledVideo]]:
-        """Split by video: the last fifth, at least one of several videos, is for validation."""
-        cut = len(self.videos) - (len(self.videos) // 5 or int(len(self.videos) > 1))
-        return {"train": self.videos[:cut], "val": self.videos[cut:]}
+    def splits(self, shares: tuple[float, float, float] = SHARES) -> dict[str, Sequence[LabeledVideo]]:
+        """Whole videos for training, validation and testing, so that no video is in two of them.
+
+        The videos are sorted by a digest of their names; the first ones are for validation, the next ones for testing.
+        Two videos are one for training and one for validation, a single one is for training.
+
+        Args:
+            shares: of the videos, for training, validation and testing; each that is above 0 gets one of three videos.
+        """
+        order = sorted(range(len(self.names)), key=lambda at: text_digest(self.names[at]))
+        whole = sum(shares)
+        counts = [max(1, round(len(order) * share / whole)) if share > 0 else 0 for share in shares[1:]]
+        validation = min(counts[0], len(order) - 1)
+        test = min(counts[1], max(len(order) - validation - 1, 0))
+        groups = {
+            "train": order[validation + test :],
+            "val": order[:validation],
+            "test": order[validation : validation + test],
+        }
+        return {split: VideosAt(self.videos, sorted(indices)) for split, indices in groups.items()}
+
+
+def describe_splits(splits: Mapping[str, Sequence[LabeledVideo]]) -> str:
+    """One line for the user."""
+    counts = {split: len(videos) for split, videos in splits.items()}
+    if sum(counts.values()) == 1:
+        return (
+            "the only video is for training, so nothing is left to validate with: export several videos together, "
+            "since frames of one video are too alike"
+        )
+    return "split by video: " + ", ".join(f"{count} {split}" for split, count in counts.items())
+
+
+def tracks_of_several_classes(videos: Sequence[LabeledVideo], to: str) -> list[str]:
+    """One line for each video with tracks whose class is not the same in all frames."""
+    lines = []
+    for video in videos:
+        changed = boxes = 0
+        for track in video.tracks:
+            other = sum(video.rows.tag[row] != track.tag for row in track.rows.tolist())
+            changed += bool(other)
+            boxes += other
+        if changed:
+            tracks = "1 track changes its" if changed == 1 else f"{changed} tracks change their"
+            lines.append(f"{video.name}: {tracks} class; {to} holds one, the most frequent: {boxes} boxes got it")
+    return lines
+
+
+FrameChoice = Literal["all", "answered", "checked"]
+FRAME_CHOICES: tuple[FrameChoice, ...] = get_args(FrameChoice)
+"""Frames of an export: all; those that people checked, and those between that follow from them; or checked ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +275,18 @@ class Options:
         images: also write the listed frames as image files.
         tolerance: pixels by which a box between two key frames may be off.
         url: prefix of the names of video files in Label Studio.
+        frames: one of :data:`FRAME_CHOICES`.
+        checked: frames that people looked at, as a table with the columns ``video`` and ``frame``: corrections, or the
+            queue of ``colocam review``; None: the column ``state`` of the tables says it.
+        split: shares of the videos for training, validation and testing (YOLO and VOC).
     """
 
     images: bool = False
     tolerance: float = 1.0
     url: str = "/data/local-files/?d="
+    frames: FrameChoice = "all"
+    checked: Path | None = None
+    split: tuple[float, float, float] = SHARES
 
 
 def read_videos(tables: list[Path], videos: list[Path]) -> list[LabeledVideo]:

@@ -42,11 +42,16 @@ _OPTIONAL = {
     "mask": "string",
     "refined": "string",
     "shot_probability": "float64",
+    "state": "string",
 }
 OPTIONAL: tuple[str, ...] = tuple(_OPTIONAL)
 """Columns on demand: track (index of the object), presence (0–1), margin, mask (COCO's compressed run lengths), refined
-(name of the segmenter that gave mask and box), shot_probability (of the class in the shot, 0–1)."""
-_EXPORTED = tuple(name for name in OPTIONAL if name != "shot_probability")  # which is the page's own
+(name of the segmenter that gave mask and box), shot_probability (of the class in the shot, 0–1), state (one of
+:data:`STATES`)."""
+_EXPORTED = tuple(name for name in OPTIONAL if name not in {"shot_probability", "state"})  # which are the page's own
+CHECKED, INTERPOLATED = STATES = ("checked", "interpolated")
+"""What people said of a row: they set or checked it in this very frame, or it follows from such frames. Any other text
+says nothing: the row is the model's."""
 
 _PYTHON: dict[str, Callable[[Any], Any]] = {"int64": int, "float64": float, "string": str}
 _NUMBERS = ("pts", "probability", "score", "presence", "margin", "shot_probability")
@@ -78,6 +83,7 @@ class TableRows(NamedTuple):
         mask: (n,) COCO's compressed run lengths, "" where there is no mask.
         refined: (n,) name of the segmenter that gave mask and box, "" where there was none.
         shot_probability: (n,) of the class in the shot, 0–1 or NaN.
+        state: (n,) one of :data:`STATES`, "" for a row of the model.
     """
 
     frame: Integers
@@ -92,6 +98,7 @@ class TableRows(NamedTuple):
     mask: list[str]
     refined: list[str]
     shot_probability: Float64Array
+    state: list[str]
 
     @classmethod
     def of(cls, found: Sequence[Localization]) -> Self:
@@ -104,6 +111,7 @@ class TableRows(NamedTuple):
             track=np.array([-1 if one.track is None else one.track for one in found], np.int64),
             mask=["" if one.mask is None else rle.encode(one.mask) for one in found],
             refined=[one.refined or "" for one in found],
+            state=[""] * len(found),
             **{name: np.array(values, np.float64) for name, values in numbers.items()},
         )
 
@@ -133,7 +141,9 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     there = ~np.isnan(box[:, 0])
     if "class" in cells.columns:
         cells.refuse("class", there & np.array([not one for one in tag]), "is no class, but the row has a box")
-    mask, refined = _masks(cells, there, video), cells.text("refined")
+    mask = _masks(cells, there, video)
+    refined = cells.text("refined")
+    state = [text if text in STATES else "" for text in cells.text("state")]
     cells.refuse("pts", np.abs(cells.floats("pts")) >= LARGEST, "is not a time in seconds")
     order = np.argsort(frame, kind="stable")
     numbers = {name: cells.floats(name)[order] for name in _NUMBERS}
@@ -144,6 +154,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
         track=indices(cells, "track")[order],
         mask=[mask[row] for row in order],
         refined=[plain(refined[row]) for row in order],
+        state=[state[row] for row in order],
         **numbers,
     )
 
@@ -312,7 +323,12 @@ class LocalizationTable:
 def write_table(
     path: Path, rows: TableRows, source: SourceVideo, extra: Sequence[str] = _EXPORTED, video: str | None = None
 ) -> None:
-    """Write the table of a video and its description beside it; see :class:`LocalizationTable`."""
+    """Write the table of a video and its description beside it; see :class:`LocalizationTable`.
+
+    The column ``state`` is written where a row has one.
+    """
+    if "state" not in extra and any(rows.state):
+        extra = (*extra, "state")
     with LocalizationTable(path, extra, source.pictures, video) as table:
         table.write_rows(rows)
     write_source(path, source)

@@ -43,7 +43,7 @@ def write(labels: LabelSet, folder: Path, options: Options) -> None:
     annotations, sets = folder / "Annotations", folder / "ImageSets" / "Main"
     annotations.mkdir()
     sets.mkdir(parents=True)
-    for split, videos in labels.splits().items():
+    for split, videos in labels.splits(options.split).items():
         with (sets / f"{split}.txt").open("w", encoding="utf-8") as listed:
             for video in videos:
                 for frame, rows in video.objects_of.items():

@@ -7,7 +7,7 @@ numbers are shares of the image's size.
 Other tools name the classes in ``classes.txt`` or ``obj.names``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +27,7 @@ from colocam.labels.formats.reading import (
 )
 from colocam.labels.formats.writing import polygon_of, write_images
 from colocam.labels.imported_videos import ImportedVideo
-from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options, describe_splits
 from colocam.utils.files import write_text
 
 LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt", "labels.txt"})
@@ -35,34 +35,49 @@ LISTS = frozenset({"train.txt", "val.txt", "valid.txt", "test.txt", "classes.txt
 
 
 def write(labels: LabelSet, folder: Path, options: Options, *, outlines: bool = False) -> None:
-    """Write ``data.yaml``, ``train.txt``, ``val.txt``, ``labels/`` and, with images, ``images/``.
+    """Write ``data.yaml``, ``train.txt``, ``val.txt``, ``test.txt``, ``labels/`` and, with images, ``images/``.
 
-    A single video serves for both training and validation. With ``outlines``, objects are the outlines of their masks;
-    a box without a mask is its own outline.
+    No video is in two of the lists, see :meth:`LabelSet.splits`; that of a single video leaves ``val.txt`` empty. With
+    ``outlines``, objects are the outlines of their masks; a box without a mask is its own outline.
     """
     if outlines:
         labels.require_masks()
     shape = _outline if outlines else _box
-    splits = {split: videos for split, videos in labels.splits().items() if videos}
+    splits = labels.splits(options.split)
     for split, videos in splits.items():
-        texts = folder / "labels" / split
-        texts.mkdir(parents=True)
-        with (folder / f"{split}.txt").open("w", encoding="utf-8") as listed:
-            for video in videos:
-                for frame, rows in video.objects_of.items():
-                    listed.write(f"./images/{split}/{video.image_name(frame)}\n")
-                    with (texts / f"{video.image_stem(frame)}.txt").open("w", encoding="utf-8") as file:
-                        for row in rows:
-                            shares = " ".join(f"{share:.8f}" for share in shape(video, row))
-                            file.write(f"{labels.class_index[video.rows.tag[row]]} {shares}\n")
+        if videos or split != "test":
+            _write_split(labels, videos, folder, split, shape)
 
         def image(video: LabeledVideo, frame: int, images: Path = folder / "images" / split) -> Path:
             return images / video.image_name(frame)
 
         write_images(LabelSet(videos), options, image)
-    validation = "val.txt" if "val" in splits else "train.txt"
-    data = {"train": "train.txt", "val": validation, "names": dict(enumerate(labels.classes))}
-    write_text(folder / "data.yaml", yaml.safe_dump(data, allow_unicode=True, sort_keys=False))
+    data: dict[str, object] = {"train": "train.txt", "val": "val.txt"}
+    if splits["test"]:
+        data["test"] = "test.txt"
+    data["names"] = dict(enumerate(labels.classes))
+    text = yaml.safe_dump(data, allow_unicode=True, sort_keys=False)
+    write_text(folder / "data.yaml", text if len(labels.videos) > 1 else f"# {describe_splits(splits)}\n{text}")
+
+
+def _write_split(
+    labels: LabelSet,
+    videos: Sequence[LabeledVideo],
+    folder: Path,
+    split: str,
+    shape: Callable[[LabeledVideo, int], list[float]],
+) -> None:
+    """Write the list of images of a split, and a file of labels for each."""
+    texts = folder / "labels" / split
+    texts.mkdir(parents=True)
+    with (folder / f"{split}.txt").open("w", encoding="utf-8") as listed:
+        for video in videos:
+            for frame, rows in video.objects_of.items():
+                listed.write(f"./images/{split}/{video.image_name(frame)}\n")
+                with (texts / f"{video.image_stem(frame)}.txt").open("w", encoding="utf-8") as file:
+                    for row in rows:
+                        shares = " ".join(f"{share:.8f}" for share in shape(video, row))
+                        file.write(f"{labels.class_index[video.rows.tag[row]]} {shares}\n")
 
 
 def _box(video: LabeledVideo, row: int) -> list[float]:
