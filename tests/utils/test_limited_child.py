@@ -6,9 +6,7 @@ import time
 import pytest
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.utils.limited_child import run_limited
-
-HERE = f"{__name__}:"
+from colocam.utils.limited_child import run_limited, serve_function
 
 
 def answer(folder, text):
@@ -33,9 +31,13 @@ def fail(folder, how):  # noqa: ARG001 - every function gets it
     return {}
 
 
+def main(control, life):
+    serve_function(control, life, answer, fail)
+
+
 def call(folder, function, *, seconds=60.0, **arguments):
-    place = f"{HERE}{function}"
-    return run_limited(place, arguments, name="a.xml", folder=folder, memory=64 << 20, seconds=seconds)
+    limits = {"memory": 64 << 20, "seconds": seconds}
+    return run_limited(__name__, function, arguments, name="a.xml", folder=folder, **limits)
 
 
 def test_what_a_function_returns_and_writes(tmp_path):

@@ -10,7 +10,7 @@ from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.importing import Imported, import_labels
 from colocam.labels.labeled_videos import LeftOut
 from colocam.utils.child_processes import Message
-from colocam.utils.limited_child import run_limited
+from colocam.utils.limited_child import run_limited, serve_function
 from colocam.utils.locks import temporary_folder
 
 MEMORY = 1 << 30
@@ -41,14 +41,14 @@ def import_labels_apart(
         options: see :func:`colocam.labels.import_labels`.
     """
     arguments = {"source": str(source), "from_": from_, "tables": list(map(str, tables)), **options}
-    corrections, answer = _read_apart(f"{__name__}:labels_to_file", {"labels": arguments}, source, scratch, seconds)
+    corrections, answer = _read_apart(labels_to_file.__name__, {"labels": arguments}, source, scratch, seconds)
     return Imported(corrections, LeftOut(answer["left_out"]))
 
 
 def read_corrections_apart(*paths: Path) -> list[Correction]:
     """As :func:`colocam.labels.read_corrections`."""
     arguments = {"paths": list(map(str, paths))}
-    return _read_apart(f"{__name__}:corrections_to_file", arguments, paths[0], None, None)[0]
+    return _read_apart(corrections_to_file.__name__, arguments, paths[0], None, None)[0]
 
 
 def _read_apart(
@@ -56,6 +56,7 @@ def _read_apart(
 ) -> tuple[list[Correction], Message]:
     with temporary_folder(scratch or source.parent) as folder:
         answer = run_limited(
+            __name__,
             function,
             arguments,
             name=str(source),
@@ -65,6 +66,11 @@ def _read_apart(
         )
         with (folder / _FILE).open("rb") as file:
             return [_CORRECTION.validate_json(line) for line in file], answer
+
+
+def main(control: int, life: int) -> None:
+    """The limited child."""
+    serve_function(control, life, labels_to_file, corrections_to_file)
 
 
 def labels_to_file(folder: Path, labels: Message) -> Message:

@@ -4,10 +4,10 @@ Whatever the bytes do to it, this process goes on: a crash, a hang or a file tha
 """
 
 import gc
-import importlib
 import resource
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,12 +17,20 @@ from colocam.utils.extensions import load_extensions
 
 
 def run_limited(
-    function: str, arguments: Message, *, name: str, folder: Path, memory: int, seconds: float | None = None
+    module: str,
+    function: str,
+    arguments: Message,
+    *,
+    name: str,
+    folder: Path,
+    memory: int,
+    seconds: float | None = None,
 ) -> Message:
     """Call a function in a limited child and give what it returns.
 
     Args:
-        function: ``module:name``; it takes ``folder`` and the arguments, and returns a dictionary.
+        module: whose ``main(control, life)`` calls :func:`serve_function`.
+        function: name of one of its functions; it takes ``folder`` and the arguments, and returns a dictionary.
         arguments: by name; like the answer, they are what JSON can hold.
         name: of the file that is read, which begins every error.
         folder: for temporary files, and for results that are too large for an answer; the caller removes it.
@@ -34,7 +42,7 @@ def run_limited(
         ModuleNotFoundError: an extra is not installed.
     """
     request = {"function": function, "arguments": arguments, "name": name, "folder": str(folder), "memory": memory}
-    child = ChildProcess(__name__)
+    child = ChildProcess(module)
     try:
         with suppress(OSError):  # it ended at once: see below
             child.channel.send(request)
@@ -57,8 +65,8 @@ def run_limited(
     return result
 
 
-def main(control: int, life: int) -> None:
-    """Do what the parent asks for, once."""
+def serve_function(control: int, life: int, *functions: Callable[..., Message]) -> None:
+    """Call the one of ``functions`` that the parent asks for, once; for the ``main`` of a module."""
     parent = Parent(control, life)
     request = parent.receive()
     if request is None:
@@ -71,8 +79,7 @@ def main(control: int, life: int) -> None:
         be_modest()
     try:
         load_extensions()
-        module, _, function = request["function"].partition(":")
-        call = getattr(importlib.import_module(module), function)
+        call = {function.__name__: function for function in functions}[request["function"]]
         limit_memory(memory)
         answer = {"result": call(folder=folder, **request["arguments"])}
     except ArgumentError as error:
