@@ -81,7 +81,7 @@ def serve_function(control: int, life: int, *functions: Callable[..., Message]) 
         load_extensions()
         call = {function.__name__: function for function in functions}[request["function"]]
         limit_memory(memory)
-        answer = {"result": call(folder=folder, **request["arguments"])}
+        answer: Message = {"result": call(folder=folder, **request["arguments"])}
     except ArgumentError as error:
         answer = {"argument": error.argument, "problem": error.problem}
     except ColocamError as error:
