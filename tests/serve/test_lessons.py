@@ -81,3 +81,24 @@ def test_nothing_to_learn_and_files_that_cannot_learn(tmp_path):
         lessons_of(tmp_path / "model.onnx", tmp_path).start(SAID)
     with pytest.raises(ColocamError, match="nothing to learn"):
         lessons_of(tmp_path, tmp_path).start([])
+
+
+def test_the_page_says_from_the_start_that_a_model_cannot_learn(served, stored_run, tmp_path):
+    said = served.client.get("/api/videos").json()["cannot_learn"]
+    assert said.startswith("an ONNX file cannot learn")
+    assert served.client.get("/api/lessons").json()["cannot_learn"] == said
+    assert lessons_of(stored_run, tmp_path).refusal == ""
+
+
+def test_the_ready_model_learns_from_the_run_folder_that_its_file_lies_in(tmp_path, command):
+    command("import sys; print(sys.argv[1])")
+    ready = tmp_path / "pets"
+    ready.mkdir()
+    for name in ("pets.onnx", "config.yaml", "data.json", "model.json", "model.safetensors"):
+        (ready / name).touch()
+    lessons = lessons_of(ready / "pets.onnx", tmp_path)
+    assert lessons.refusal == ""
+    lessons.start(SAID)
+    assert wait(lessons)["lines"] == [str(ready)]
+    (ready / "config.yaml").unlink()
+    assert lessons_of(ready / "pets.onnx", tmp_path).refusal.startswith("an ONNX file cannot learn")

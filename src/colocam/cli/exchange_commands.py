@@ -180,7 +180,7 @@ def import_(
 
 
 def learn(
-    run: Annotated[Path, Argument(help="Run folder of a trained model.")],
+    run: Annotated[Path, Argument(help="Run folder of a trained model, or a ready model.")],
     corrections: Annotated[list[Path], Argument(help="Corrections: CSV files of 'colocam import'.")],
     out: Annotated[Path, Option("--out", "-o", help="Run folder to write; it must not exist.")],
     without: Annotated[

@@ -241,13 +241,18 @@ def all_corrections(library: Library, videos: list[Video]) -> list[Correction]:
 
 @routes.get("/lessons")
 def lesson(library: Served) -> dict[str, Any]:
-    """The last lesson: its state, its output, and how well the new model agrees with held-out corrections."""
+    """The last lesson: its state, its output, and how well the new model agrees with held-out corrections.
+
+    ``proof`` says whether the new model is better; only where its ``verdict`` is "better" should a page offer it, else
+    say how many more videos to correct (``missing``). ``cannot_learn``: why no lesson can begin, "" where one can.
+    """
     status = library.lessons.status()
     path, lines = status.pop("path"), [library.without_paths(line) for line in status["lines"]]
     model = next((one.key for one in library.models.all() if one.path == path), "")
     counted = [counts for video in library.videos() if (counts := library.tallies.of(video)) is not None]
     corrected = [counts.corrections for counts in counted if counts.corrections]
-    return {**status, "lines": lines, "model": model, "corrections": sum(corrected), "corrected_videos": len(corrected)}
+    said = {"corrections": sum(corrected), "corrected_videos": len(corrected)}
+    return {**status, **said, "lines": lines, "model": model, "cannot_learn": library.lessons.refusal}
 
 
 @routes.post("/lessons", status_code=202)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,7 +113,7 @@ class Lessons:
     """At most one lesson at a time.
 
     Args:
-        run: run folder of the model that learns.
+        run: run folder of the model that learns, or its ONNX file.
         folder: gets a folder for each lesson: corrections, output and the new models.
         learned: called, in a thread, with the folder of the model that a lesson has made and its title.
         quick: opens the quick lesson for a run folder.
@@ -125,7 +126,7 @@ class Lessons:
         learned: Callable[[Path, str], None],
         quick: Callable[[Path], QuickLearning],
     ) -> None:
-        self._run, self._folder, self._learned = run, folder, learned
+        self._run, self._folder, self._learned = run_of(run), folder, learned
         self._lock, self._quick_lock = threading.Lock(), threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._place: Path | None = None
@@ -210,10 +211,12 @@ class Lessons:
 
     @property
     def refusal(self) -> str:
-        """Why the model cannot learn, with the remedy; "" where it can."""
-        if self._run.is_dir():
-            return ""
-        return "an ONNX file cannot learn: start the server with the run folder of 'colocam train'"
+        """Why this model cannot learn, and the remedy; "": it can. A page says so before anybody corrects for it."""
+        if not self._run.is_dir():
+            return "an ONNX file cannot learn: start the server with the run folder of 'colocam train'"
+        if find_spec("torch") is None:
+            return "learning needs PyTorch, which is not installed: pip install 'colocam[train]'"
+        return ""
 
     def _check(self, corrections: Sequence[Correction]) -> None:
         if self.refusal:
@@ -233,6 +236,13 @@ class Lessons:
     def _wait(self, child: "subprocess.Popen[bytes]", made: Path) -> None:
         if child.wait() == 0 and (made / "model.json").is_file():
             self._learned(made, title_of(made))
+
+
+def run_of(model: Path) -> Path:
+    """The run folder that an ONNX file lies in, as that of a ready model does; else the model itself."""
+    needed = ("config.yaml", "data.json", "model.json", "model.safetensors")
+    beside = model.is_file() and model.stem == model.parent.name
+    return model.parent if beside and all((model.parent / name).is_file() for name in needed) else model
 
 
 def title_of(model: Path) -> str:

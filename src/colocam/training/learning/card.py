@@ -1,8 +1,9 @@
 """What a model finds in corrected frames, how well it agrees with them, and which thresholds and presence do best."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -266,6 +267,9 @@ class QuickLearner:
 
     def __init__(self, run: str | Path, device: str | None = None) -> None:
         self.run = open_run(run, device)
+        if not self.run.catalogue.clips:  # a ready model: its folder belongs to the installation
+            self._frames = TemporaryDirectory(prefix="colocam-frames-")
+            self.run = replace(self.run, frames=Path(self._frames.name))
         self.model = load_model(self.run.folder)
         self._seen: dict[tuple[object, ...], Observation] = {}
 

@@ -43,6 +43,7 @@ from colocam.training.rounds import own_labels
 from colocam.types import Float64Array
 from colocam.utils.locks import temporary_folder
 from colocam.utils.progress import graceful_stop
+from colocam.utils.ready_folders import ready_run
 from colocam.utils.tensors import generator
 
 OWN_FRAMES = 4096
@@ -106,14 +107,15 @@ def learn(
     >>> for line in learned.lines(): print(line)                             # doctest: +SKIP
 
     Args:
-        run: run folder with a trained model.
+        run: run folder with a trained model, or the name of a ready model.
         corrections: files of ``colocam import``, of the page, or written by hand; of a frame in several files the last
             counts.
         out: folder to write, which must not exist.
         how: what to learn; None: everything.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
     """
-    how, out, opened = how or Learning(), Path(out), open_run(run, device)
+    folder_of_run = Path(run) if Path(run).exists() else ready_run(str(run)) or Path(run)
+    how, out, opened = how or Learning(), Path(out), open_run(folder_of_run, device)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ColocamError(f"{out} exists: choose another folder")
     if not opened.config.methods:
@@ -125,6 +127,8 @@ def learn(
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
         with graceful_stop(), temporary_folder(out.parent) as folder:
+            if not opened.catalogue.clips:  # a ready model: its folder belongs to the installation
+                opened = replace(opened, frames=folder / "frames")
             lesson, start = _with_classes(opened, read_corrections(*files), left_out, folder, how)
             frames, best = lesson.frames, _learn(lesson, start, how)
             new = lesson.run.catalogue.tags[len(opened.catalogue.tags) :]
@@ -257,10 +261,15 @@ def _with_classes(
     return lesson, best
 
 
+def training_clips(run: Run) -> list[CachedClip]:
+    """The clips that a run was trained on; none for a ready model, which comes without them."""
+    return run.clips("train") if run.catalogue.of("train") else []
+
+
 def _replayed(lesson: Lesson) -> Samples:
     """Frames of training clips whose tag no person corrected."""
     wrong = {clip.clip for clip, _ in lesson.frames.part(lesson.frames.changed).samples.where()}
-    training = [clip for clip in lesson.run.clips("train") if clip.clip not in wrong]
+    training = [clip for clip in training_clips(lesson.run) if clip.clip not in wrong]
     return spread_samples(training, lesson.run.catalogue.tags, REPLAYED)
 
 
@@ -288,7 +297,8 @@ def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidat
 
     best = lesson.keep("decoder", before, taught(before.model))
     config = lesson.run.config
-    if how.replay and config.stage2(config.methods[0]).rounds > 1:
+    again_by_own = how.replay and lesson.run.catalogue.of("train")
+    if again_by_own and config.stage2(config.methods[0]).rounds > 1:
         # Few held-out boxes cannot tell good decoders apart, so this one only must not be worse than before the lesson.
         again = taught(best.model, own=True)
         best = again if lesson.keep("own_labels", before, again) is again else best
@@ -316,7 +326,7 @@ def with_decoder(lesson: Lesson, model: Model, how: Learning, *, own: bool = Fal
     With ``own``, it also learns from training frames with boxes that it finds in them, and leaves no checkpoint.
     """
     run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
-    clips, labels = run.clips("train"), None
+    clips, labels = training_clips(run), None
     with temporary_folder(lesson.folder) as scratch:
         if own:
             clips = some_frames(clips, run.config.seed)

@@ -108,10 +108,12 @@ def write_run(
         data = parse_json((folder / "data.json").read_text(encoding="utf-8"))
         write_json(folder / "data.json", {**data, "tags": list(run.catalogue.tags)})
     (folder / "classifier").mkdir()
-    for file in (run.folder / "classifier").iterdir():
+    old = run.folder / "classifier"
+    for file in old.iterdir() if old.is_dir() else ():
         if file.is_file() and not file.name.startswith("."):
             link(file, folder / "classifier" / file.name)
-    if learned.classes or ("head" in learned.kept and model.net.crop_head is None):
+    # A ready model has its classifier in the model alone.
+    if not old.is_dir() or learned.classes or ("head" in learned.kept and model.net.crop_head is None):
         for name in ("best", "cam"):
             (folder / "classifier" / f"{name}.json").unlink(missing_ok=True)
         save_checkpoint(folder / "classifier", "best", model.net.classifier.state_dict(), {"epoch": 0, "step": 0})
