@@ -50,7 +50,7 @@ def export(
     videos: Annotated[
         list[Path] | None, Option("--video", help="Video of each table, in order; or folder of the labeled videos.")
     ] = None,
-    tolerance: Annotated[float, Option(help="Pixels by which a box may be off between key frames.")] = 1.0,
+    tolerance: Annotated[float, Option(help="Pixels by which an interpolated box may differ from the true one.")] = 1.0,
     url: Annotated[str, Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
     push: Annotated[
         list[int] | None,

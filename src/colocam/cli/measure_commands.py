@@ -148,7 +148,7 @@ def review(
     out: Annotated[Path | None, Option("--out", "-o", help="CSV file. Default: review.csv or RUN/review.csv.")] = None,
     share: Annotated[float, Option(help="Share of the frames to list.")] = 0.05,
     apart: Annotated[
-        float, Option(help="Seconds within which a listed frame lowers the priority of others; 0: never.")
+        float, Option(help="Frames within this many seconds of a listed one get a lower priority; 0: none do.")
     ] = 0.5,
     split: Annotated[
         str, Option(help="Which videos of a run: train, val or test.", autocompletion=completion.one_of(*SPLITS))

@@ -42,8 +42,10 @@ Preset = Annotated[
     str,
     Option(help="Configuration to start from: demo, resnet50, lite0 or paper.", autocompletion=completion.presets),
 ]
-ConfigFile = Annotated[Path | None, Option("--config", help="YAML file that changes keys of the preset.")]
-Overrides = Annotated[list[str] | None, Option("--set", help="Change one key, e.g. --set localizer.epochs=20.")]
+ConfigFile = Annotated[Path | None, Option("--config", help="YAML file that changes settings of the preset.")]
+Overrides = Annotated[
+    list[str] | None, Option("--set", help="Change one setting, e.g. --set localizer.epochs=20; repeatable.")
+]
 Frames = Annotated[Path | None, Option(help="Folder of the frame cache, which runs may share.")]
 
 SECONDS_TO_FIRST_LINE = 1.0
@@ -55,7 +57,7 @@ class FrameOptions:
     """Which frames of a video are processed."""
 
     every: Annotated[int, Option(help="Process every N-th frame.")] = 1
-    fps: Annotated[float | None, Option(help="Process this many frames per second, those nearest in time.")] = None
+    fps: Annotated[float | None, Option(help="Process this many frames per second.")] = None
     start: Annotated[float | None, Option("--from", help="Start at this time in seconds (column 'pts').")] = None
     end: Annotated[float | None, Option("--to", help="Stop before this time in seconds (column 'pts').")] = None
     frames: Annotated[str, Option(help="Process the frames with index A to B−1, written A:B; the first is 0.")] = ":"

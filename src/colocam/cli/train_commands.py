@@ -119,7 +119,9 @@ def demo(
 
 
 def train(
-    videos: Annotated[Path, Argument(help="Folder VIDEOS/<tag>/…, or a CSV or parquet manifest.")],
+    videos: Annotated[
+        Path, Argument(help="Folder VIDEOS/<tag>/… with one folder per tag, or a CSV or parquet manifest.")
+    ],
     out: Annotated[Path, Option(help="Run folder. The same command continues an interrupted run.")],
     preset: Annotated[
         str | None,
@@ -153,7 +155,11 @@ def train(
     ] = None,
     *,
     anyway: Annotated[
-        bool, Option("--anyway", help="Go on where the class of held-out videos is near chance; else exit with 3.")
+        bool,
+        Option(
+            "--anyway",
+            help="Continue even if the class of held-out videos is near chance; otherwise stop with code 3.",
+        ),
     ] = False,
 ) -> None:
     """Train a model on videos with one tag each. Ctrl-C stops it; the same command continues."""

@@ -53,7 +53,7 @@ def localize(
         str | None, Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
     ] = None,
     workers: Annotated[
-        int | None, Option(help="Processes that read videos and write results; default: as suits the videos.")
+        int | None, Option(help="Processes that read videos and write results; default: chosen for the videos.")
     ] = None,
     options: Options,
     frames: FrameOptions,
@@ -88,18 +88,18 @@ def label(
     out: Annotated[Path, Option("--out", "-o", help="Folder of the labels, which several commands may share.")],
     model: NamedModel = None,
     *,
-    shard: Annotated[str, Option(help="Label part I of N of the videos, written I/N, e.g. 3/8.")] = "1/1",
-    workers: Annotated[int | None, Option(help="Worker processes; default: what the machine has.")] = None,
+    shard: Annotated[str, Option(help="Label one of N equal shares of the videos, e.g. 3/8.")] = "1/1",
+    workers: Annotated[int | None, Option(help="Worker processes; default: chosen for the machine.")] = None,
     ray: Annotated[str | None, Option(help="Address of a Ray cluster that labels the videos, e.g. auto.")] = None,
-    limit: Annotated[float, Option(help="Seconds without progress after which a video is given up.")] = 300.0,
-    retries: Annotated[int, Option(help="Further attempts for a video whose worker died or was given up.")] = 3,
+    limit: Annotated[float, Option(help="Give up a video after this many seconds without progress.")] = 300.0,
+    retries: Annotated[int, Option(help="Retries of a video whose worker died or made no progress.")] = 3,
     retry_failed: Annotated[
-        bool, Option("--retry-failed", help="Try videos again that an earlier command set aside.")
+        bool, Option("--retry-failed", help="Retry videos that an earlier command set aside.")
     ] = False,
     options: Options,
     frames: FrameOptions,
 ) -> None:
-    """Write a localization table for each video of a catalogue; the same command again does what is missing."""
+    """Write a localization table for each video of a catalogue; run it again to continue."""
     from colocam.inference.label import Execution, label_videos
     from colocam.inference.videos import parse_shard
 
@@ -135,7 +135,7 @@ def serve(
     port: Annotated[
         int | None, Option(min=1, max=65535, help="Port. Default: that of the last start, or a free one.")
     ] = None,
-    host: Annotated[str, Option(help="Address to listen at; the page needs the token in the printed address.")] = (
+    host: Annotated[str, Option(help="Address to listen on; open the printed address, which contains the token.")] = (
         "127.0.0.1"
     ),
     beside: Annotated[

@@ -76,7 +76,7 @@ class Options:
     """The class is ``tag``, or the one that is found in the window."""
     motion: Annotated[
         bool | None,
-        Help("Prefer what moves otherwise than the camera; default: yes for one box per frame of a smoothed video."),
+        Help("Favor what moves relative to the camera; default: yes for one box per frame of a smoothed video."),
     ] = None
     """Weigh maps (:mod:`colocam.temporal.motion`) before boxes are read from them. None: where the frames of a shot
     choose one box together, that is with smoothing and a chooser other than ``largest``, without ``instances``."""
@@ -96,7 +96,7 @@ class Options:
     ] = None
     """A name in :data:`colocam.boxes.CHOOSERS`. Extensions add some, so it is looked up after they are loaded."""
     batch: Annotated[
-        int | None, Help("New frames per network pass at most; small values give the same boxes earlier.")
+        int | None, Help("Most new frames per network pass; smaller values give the same boxes sooner.")
     ] = None
     """None: as many as a pass has rows. A pass always computes all its rows: fewer new frames cost more each."""
 

@@ -1,4 +1,4 @@
-"""Motion as a witness: heat on what moves otherwise than the camera counts more, where motion can be believed.
+"""Motion as a witness: heat on what moves relative to the camera counts more, where motion can be believed.
 
 Flow f of a frame to its neighbor, less the motion H of the camera (a homography), leaves the residual r = |f − H|.
 With h the frame's map,
@@ -104,7 +104,7 @@ def _flow(gray: Gray, other: Gray) -> Float32Array:
 
 
 def residual_motion(gray: Gray, other: Gray) -> Moved:
-    """What moves otherwise than the camera from one frame to another, in coordinates of the first."""
+    """What moves relative to the camera from one frame to another, in coordinates of the first."""
     flow = _flow(gray, other)
     came, went = (field[CELL // 2 :: CELL, CELL // 2 :: CELL].reshape(-1, 2) for field in (POINTS, flow))
     camera, near = cv2.findHomography(came, came + went, cv2.USAC_FAST, NEAR, maxIters=TRIALS)
