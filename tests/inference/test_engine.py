@@ -22,9 +22,9 @@ from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing, completed
 from colocam.inference.passes import GROUP, Passes
-from colocam.inference.results import WriteResults, Writing
-from colocam.inference.videos import find_jobs
-from colocam.inference.worker import LostError, Worker
+from colocam.inference.results import Tables, Writing
+from colocam.inference.videos import find_videos
+from colocam.inference.worker import LocalizeVideo, LostError, Worker
 from colocam.inference.workers import Workers
 from colocam.video.frame_choice import ALL
 from colocam.video.input import UnreadableError
@@ -145,8 +145,8 @@ def test_200_videos_around_one_network_have_the_rows_of_each_alone(many_videos, 
     localizer = Localizer(Dawdling(card), card)
 
     def done(pool, out):
-        jobs = find_jobs([many_videos], out)
-        tasks = deque(WriteResults(job, Writing(annotate=False), model.key(ALL)) for job in jobs)
+        sink, key = Tables(out, Writing(annotate=False)), model.key(ALL)
+        tasks = deque(LocalizeVideo(video, sink, key) for video in find_videos([many_videos], out))
         assert all(outcome.error is None for _, outcome in do_all(pool, tasks))
         return results_of(out)
 

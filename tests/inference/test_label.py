@@ -23,8 +23,8 @@ from colocam.inference.engine import Here, Model
 from colocam.inference.label import Execution, label_videos
 from colocam.inference.localize import Writing, localize_videos
 from colocam.inference.options import make_options
-from colocam.inference.videos import Shard, Video
-from colocam.inference.worker import Worker
+from colocam.inference.videos import Shard, Video, stored_source
+from colocam.inference.worker import LocalizeVideo, Worker
 from colocam.labels import Options, export
 from colocam.utils.digests import FileDigests
 from colocam.video.decoder_child import Limits
@@ -303,8 +303,11 @@ def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, make_vide
     make_videos(tmp_path / "videos", 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLOCAM_EXTENSIONS", "my_choosers.py")
-    asked, video = Model(model, make_options(chooser="corner")), Video("0", tmp_path / "videos" / "0" / "000.mp4")
-    task = parts.WritePart(video, tmp_path / "labels", "key", ALL)
+    asked, video = (
+        Model(model, make_options(chooser="corner")),
+        Video(stored_source(tmp_path / "videos" / "0" / "000.mp4"), "0"),
+    )
+    task = LocalizeVideo(video, parts.Parts(tmp_path / "labels"), "key")
     script = (
         "import pickle, sys; from colocam.inference.ray_workers import Actor; "
         "asked, task, memory = pickle.load(sys.stdin.buffer); actor = Actor(asked, 1, memory, 60.0); "

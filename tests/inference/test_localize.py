@@ -18,7 +18,7 @@ from colocam.inference import Localizer, engine
 from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
 from colocam.inference.refining import OneMask, refine_windows
-from colocam.inference.videos import find_jobs, refuse_overwriting, stored_videos
+from colocam.inference.videos import find_videos, refuse_overwriting, stored_videos
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
 from colocam.utils import digests as digests_module
@@ -49,19 +49,19 @@ def touch(folder, *names):
 
 def test_a_folder_gives_all_its_videos_and_keeps_its_own_folders(tmp_path):
     touch(tmp_path / "in", "b10.mp4", "b9.mp4", "cat/tom.mkv", "notes.txt", ".hidden.mp4", ".git/x.mp4", "a.jpg")
-    jobs = find_jobs([tmp_path / "in", "-"], tmp_path / "out")
-    found = [(job.source.address, job.target.relative_to(tmp_path / "out").as_posix()) for job in jobs]
+    videos = find_videos([tmp_path / "in", "-"], tmp_path / "out")
+    found = [(video.source.address, video.name) for video in videos]
     named = [("b9.mp4", "b9"), ("b10.mp4", "b10"), ("cat/tom.mkv", "cat/tom")]
     assert found == [*((str(tmp_path / "in" / path), target) for path, target in named), ("-", "stdin")]
-    assert jobs[2].file("csv") == tmp_path / "out" / "cat" / "tom.csv"
+    assert Writing().files(videos[2], tmp_path / "out").table == tmp_path / "out" / "cat" / "tom.csv"
 
 
 def test_a_long_look_for_videos_says_so(tmp_path, capsys, monkeypatch):
     touch(tmp_path, *(f"{index % 30}/{index}.{'mp4' if index < 9 else 'txt'}" for index in range(300)))
-    assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
+    assert len(find_videos([tmp_path], tmp_path / "out")) == 9
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(videos_module, "SECONDS_IN_SILENCE", -1.0)
-    assert len(find_jobs([tmp_path], tmp_path / "out")) == 9
+    assert len(find_videos([tmp_path], tmp_path / "out")) == 9
     said = capsys.readouterr().err
     assert said.startswith(f"looking for videos in {tmp_path}: 300 files in ")
     assert said.endswith("  9 may be videos\n")
@@ -79,11 +79,11 @@ def test_file_systems_of_the_kernel_are_left_out(tmp_path, capsys, monkeypatch):
     for name in ("proc/1/a.mp4", "sys/b.mp4", "dev/c.mp4", "videos/dev/d.mp4"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
-    assert len(find_jobs([tmp_path], tmp_path / "out")) == 4
+    assert len(find_videos([tmp_path], tmp_path / "out")) == 4
     mounted = {str(tmp_path / name) for name in ("proc", "sys", "dev")}
     monkeypatch.setattr(Path, "is_mount", lambda path: str(path) in mounted)
-    (job,) = find_jobs([tmp_path], tmp_path / "out")
-    assert job.source.address == str(tmp_path / "videos" / "dev" / "d.mp4")
+    (video,) = find_videos([tmp_path], tmp_path / "out")
+    assert video.source.address == str(tmp_path / "videos" / "dev" / "d.mp4")
     assert sorted(capsys.readouterr().err.splitlines()) == [
         f"left out {tmp_path / name}: it is a file system of the kernel" for name in ("dev", "proc", "sys")
     ]
@@ -91,8 +91,8 @@ def test_file_systems_of_the_kernel_are_left_out(tmp_path, capsys, monkeypatch):
 
 def test_folders_of_pictures_are_videos(tmp_path):
     touch(tmp_path / "in", "cat/tom/1.jpg", "cat/tom/2.jpg", "dog/shot.2/1.PNG", "videos/a.mp4", "videos/poster.jpg")
-    jobs = find_jobs([tmp_path / "in", tmp_path / "in" / "cat" / "tom"], tmp_path / "out")
-    found = [(job.source.address, job.target.relative_to(tmp_path / "out").as_posix()) for job in jobs]
+    videos = find_videos([tmp_path / "in", tmp_path / "in" / "cat" / "tom"], tmp_path / "out")
+    found = [(video.source.address, video.name) for video in videos]
     named = [("cat/tom", "cat/tom"), ("dog/shot.2", "dog/shot.2"), ("videos/a.mp4", "videos/a"), ("cat/tom", "tom")]
     assert found == [(str(tmp_path / "in" / path), target) for path, target in named]
 
@@ -100,38 +100,38 @@ def test_folders_of_pictures_are_videos(tmp_path):
 def test_the_folder_of_pictures_one_is_in(tmp_path, monkeypatch):
     touch(tmp_path / "tom", "1.jpg", "2.jpg")
     monkeypatch.chdir(tmp_path / "tom")
-    (job,) = find_jobs(["."], tmp_path / "out")
-    assert job.file("csv") == tmp_path / "out" / "tom.csv"
-    refuse_overwriting(job, stored_videos([job]), "mp4")
+    (video,) = find_videos(["."], tmp_path / "out")
+    assert video.name == "tom"
+    refuse_overwriting([tmp_path / "out" / "tom.mp4"], stored_videos([video]))
     with pytest.raises(ColocamError, match=r"tom\.mp4 would be among the images: choose another output folder"):
-        refuse_overwriting(*find_jobs(["."], tmp_path / "tom"), stored_videos([job]), "mp4")
+        refuse_overwriting([tmp_path / "tom" / "tom.mp4"], stored_videos([video]))
 
 
 def test_results_in_the_folder_itself_are_no_videos(tmp_path):
     touch(tmp_path, "a.mkv", "out/a.mp4", "out/deep/b.mp4")
-    assert [job.source.address for job in find_jobs([tmp_path], tmp_path / "out")] == [str(tmp_path / "a.mkv")]
+    assert [video.source.address for video in find_videos([tmp_path], tmp_path / "out")] == [str(tmp_path / "a.mkv")]
 
 
 def test_one_name_twice(tmp_path):
     touch(tmp_path, "x/a.mp4", "x/a.mkv", "y/a.mp4")
-    first = find_jobs([tmp_path / "x"], tmp_path / "out")
-    assert [job.file("csv").name for job in first] == ["a.mkv.csv", "a.mp4.csv"]
+    first = find_videos([tmp_path / "x"], tmp_path / "out")
+    assert [video.name for video in first] == ["a.mkv", "a.mp4"]
     with pytest.raises(ColocamError, match=r"x/a\.mp4 and .*y/a\.mp4 have the same name: give the folder"):
-        find_jobs([tmp_path / "x" / "a.mp4", tmp_path / "y" / "a.mp4"], tmp_path / "out")
-    together = find_jobs([tmp_path], tmp_path / "out")
-    assert [job.target.relative_to(tmp_path / "out").as_posix() for job in together] == ["x/a.mkv", "x/a.mp4", "y/a"]
+        find_videos([tmp_path / "x" / "a.mp4", tmp_path / "y" / "a.mp4"], tmp_path / "out")
+    together = find_videos([tmp_path], tmp_path / "out")
+    assert [video.name for video in together] == ["x/a.mkv", "x/a.mp4", "y/a"]
 
 
 def test_a_video_named_as_the_result_of_another_keeps_its_ending(tmp_path):
     touch(tmp_path, "a.avi", "a.mkv", "a.mkv.mp4", "a.mkv.mp4.avi", "b.avi")
-    jobs = find_jobs([tmp_path], tmp_path / "out")
-    assert [job.target.name for job in jobs] == ["a.avi", "a.mkv", "a.mkv.mp4", "a.mkv.mp4.avi", "b"]
+    videos = find_videos([tmp_path], tmp_path / "out")
+    assert [video.name for video in videos] == ["a.avi", "a.mkv", "a.mkv.mp4", "a.mkv.mp4.avi", "b"]
 
 
 def test_a_folder_without_a_video(tmp_path):
     touch(tmp_path, "notes.txt")
     with pytest.raises(ColocamError, match="no video in it: name the videos, or a folder that holds them"):
-        find_jobs([tmp_path], tmp_path / "out")
+        find_videos([tmp_path], tmp_path / "out")
 
 
 # what is written

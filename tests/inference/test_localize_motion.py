@@ -12,9 +12,9 @@ from colocam.inference import Localizer
 from colocam.inference.engine import Model
 from colocam.inference.localize import localize_file
 from colocam.inference.options import Options
-from colocam.inference.parts import FrameRange, WritePart
-from colocam.inference.videos import Video
-from colocam.inference.worker import Worker
+from colocam.inference.parts import Parts
+from colocam.inference.videos import Video, stored_source
+from colocam.inference.worker import FrameRange, LocalizeVideo, Worker
 from colocam.labels.label_folder import part_path
 from colocam.video.frame_choice import ALL
 
@@ -102,10 +102,10 @@ def test_ranges_of_a_long_video_have_the_rows_of_the_whole(video, tmp_path, smoo
     worker = Worker(asked.load()[0])
     parts = []
     for long in (10_000, 20):
-        task = WritePart(Video("video", video), tmp_path / str(long), asked.key(ALL), ALL, long=long)
+        task = LocalizeVideo(Video(stored_source(video), "video"), Parts(tmp_path / str(long), long), asked.key(ALL))
         ranges = [FrameRange(*one) for one in task(worker).get("ranges", [])]
         for one in ranges:
             replace(task, range=one)(worker)
-        parts.append(part_path(task.labels, task(worker)["key"]).read_bytes())
+        parts.append(part_path(task.sink.labels, task(worker)["key"]).read_bytes())
         assert (len(ranges) > 2) == (long == 20)
     assert parts[0] == parts[1]

@@ -8,9 +8,9 @@ import pytest
 
 from colocam.inference.engine import Model
 from colocam.inference.options import Options
-from colocam.inference.parts import FrameRange, WritePart
-from colocam.inference.videos import Video
-from colocam.inference.worker import LostError, Worker, attempt, result_of
+from colocam.inference.parts import Parts
+from colocam.inference.videos import Video, stored_source
+from colocam.inference.worker import FrameRange, LocalizeVideo, LostError, Worker, attempt, result_of
 from colocam.labels.label_folder import part_path
 from colocam.video.frame_choice import ALL
 
@@ -18,7 +18,9 @@ from colocam.video.frame_choice import ALL
 def prepared(model, labels, video, long, **options):
     """A worker, and the task that labels a video."""
     asked = Model(model, Options(**options))
-    return Worker(asked.load()[0]), WritePart(Video("video", video), labels, asked.key(ALL), ALL, long=long)
+    return Worker(asked.load()[0]), LocalizeVideo(
+        Video(stored_source(video), "video"), Parts(labels, long), asked.key(ALL)
+    )
 
 
 def ranges_of(result):
@@ -33,7 +35,7 @@ def label(worker, task):
         for one in reversed(ranges):
             replace(task, range=one)(worker)
         result = task(worker)
-    return part_path(task.labels, result["key"]).read_bytes(), count
+    return part_path(task.sink.labels, result["key"]).read_bytes(), count
 
 
 @pytest.mark.parametrize(

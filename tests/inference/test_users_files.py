@@ -11,7 +11,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file, localize_videos
 from colocam.inference.options import Options
-from colocam.inference.videos import find_jobs
+from colocam.inference.videos import find_videos
 from colocam.video.fence import FencedReader, decode
 from tests.helpers.csv_tables import numbers_of
 
@@ -112,9 +112,9 @@ def test_results_in_the_folder_of_the_videos_are_no_videos(trained, video, coloc
     assert again.code == 0
     assert again.err.count("kept (--overwrite recomputes it)") == 2
     assert contents_of(videos) == first
-    assert len(find_jobs([videos], videos.parent / "out")) == 2
+    assert len(find_videos([videos], videos.parent / "out")) == 2
     (videos / "video.mkv").rename(videos / "video.mkv.mp4")  # now a video has the name of a result
-    assert [job.target.name for job in find_jobs([videos], videos.parent / "out")] == ["video", "video.mkv"]
+    assert [found.name for found in find_videos([videos], videos.parent / "out")] == ["video", "video.mkv"]
 
 
 @pytest.mark.parametrize("moment", range(4))
@@ -174,4 +174,4 @@ def test_a_name_that_is_not_utf8(video, tmp_path):
     assert list(localize_videos(MODEL, [odd], tmp_path / "out")) == []
     assert len(list(localize_videos(MODEL, [odd], tmp_path / "out", options=Options(smooth="none")))) == 1
     with pytest.raises(ColocamError, match="no video in it"):
-        find_jobs([tmp_path / "out"], tmp_path / "other")
+        find_videos([tmp_path / "out"], tmp_path / "other")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
 from colocam.inference.videos import Shard, Video, parse_shard, read_videos
+from colocam.video.input import VideoInput
 
 
 def names(videos):
@@ -40,13 +41,13 @@ def test_tables_that_are_refused(tmp_path, text, message):
 
 @given(st.sets(st.text(min_size=1), max_size=30), st.integers(1, 5))
 def test_each_video_is_in_one_shard(given_names, count):
-    videos = [Video(name, None) for name in sorted(given_names)]
+    videos = [Video(VideoInput(name), name) for name in sorted(given_names)]
     shards = [list(filter(Shard(index, count).has, videos)) for index in range(1, count + 1)]
     assert sorted(name for shard in shards for name in names(shard)) == sorted(given_names)
 
 
 def test_shards_are_about_equal():
-    videos = [Video(f"recordings/{index}.mp4", None) for index in range(1000)]
+    videos = [Video(VideoInput("video.mp4"), f"recordings/{index}.mp4") for index in range(1000)]
     assert all(80 < len(list(filter(Shard(index, 10).has, videos))) < 120 for index in range(1, 11))
 
 

@@ -2,12 +2,13 @@
 
     videos ─► tasks ─► do_all ─► a pool: Here, Workers (processes), or RayWorkers (machines) ─► results
 
-What differs between ``localize``, ``label`` and the page is only where videos come from and where rows go: the task.
+What differs between ``localize`` and ``label`` is where videos come from and where rows go: the sink of the task. A
+video is done where the sink has results with its key, which one function makes (:meth:`LocalizeVideo.key`).
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from colocam.inference.localizer import Localizer
 from colocam.inference.options import DEFAULT, Options
 from colocam.inference.passes import Passes
 from colocam.inference.videos import model_key
-from colocam.inference.worker import LostError, Result, Show, Task, Worker, as_known
+from colocam.inference.worker import LocalizeVideo, Look, LostError, Result, Show, Task, Worker, as_known
 from colocam.inference.workers import Workers
 from colocam.labels.table_files import ForeignFileError
 from colocam.segment import segmenter_files
@@ -41,6 +42,8 @@ T = TypeVar("T", bound=Task)
 
 AGAIN = (LostError, DecoderLostError)
 """Errors after which another attempt may succeed."""
+LOOKS = 8
+"""Threads that look for results: a network file system answers many questions at once."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,14 @@ def do_all(pool: Pool, tasks: "deque[T]", retries: int = 1) -> "Generator[tuple[
                 continue
             outcome = Outcome({}, error, attempts[task])
         yield task, outcome
+
+
+def look_at(tasks: "Sequence[LocalizeVideo]", digests: FileDigests) -> Iterator[Look]:
+    """A quick look at each video, in order: whether it is done."""
+    with ThreadPoolExecutor(LOOKS, "looks") as pool:
+        batches = (tasks[at : at + 256] for at in range(0, len(tasks), 256))
+        for looks in pool.map(lambda batch: [task.look(digests) for task in batch], batches):
+            yield from looks
 
 
 class Here:

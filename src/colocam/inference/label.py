@@ -7,8 +7,7 @@ import random
 import re
 import socket
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,21 +15,18 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401 - without this extra the command ends before its work begins
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.engine import Model, Outcome, Pool, do_all, open_pool
+from colocam.inference.engine import Model, Outcome, Pool, do_all, look_at, open_pool
 from colocam.inference.options import DEFAULT, Options
-from colocam.inference.parts import LONG, FrameRange, WritePart
+from colocam.inference.parts import LONG, Parts
 from colocam.inference.ray_workers import RayWorkers
-from colocam.inference.videos import Shard, Video, quick_digest, read_videos, source_digest, video_key
-from colocam.inference.worker import Result
-from colocam.labels.label_folder import Failures, Labeled, is_whole, part_name, write_video_list
+from colocam.inference.videos import Shard, Video, read_videos
+from colocam.inference.worker import FrameRange, LocalizeVideo, Result
+from colocam.labels.label_folder import Failures, Labeled, write_video_list
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors, stored, utf8
 from colocam.utils.progress import Advance, progress, say
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import DecoderEndedError, UnreadableError
-
-LOOKS = 8
-"""Threads that look for parts: a network file system answers many questions at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +118,9 @@ class _Corpus:
         execution: Execution,
         long: int,
     ) -> None:
-        self._model, self._labels, self._execution, self._videos = model, labels, execution, videos
-        self._key = model.key(choice)
-        self._task = WritePart(Video("", Path()), labels, self._key, choice, long=long)
+        self._model, self._labels, self._execution = model, labels, execution
+        key, sink = model.key(choice), Parts(labels, long)
+        self._tasks = [LocalizeVideo(video, sink, key, choice) for video in videos]
         host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
         self._memory = labels / "digests" / f"{host}-{execution.shard}.jsonl"
         self._digests = FileDigests(self._memory, self._memory.parent.glob("*.jsonl"))
@@ -132,16 +128,17 @@ class _Corpus:
         self._open_ranges: Counter[str] = Counter()  # by video
         self.done: dict[str, Labeled] = {}
         self.set_aside: set[str] = set()
-        self.waiting: list[Video] = []
-        for video, (key, content, whole) in zip(videos, self._look_at(videos), strict=True):
-            failure = self._failures.by_video.get(utf8(video.name)) if self._failures.by_video else None
-            if whole and key:
-                self.done[video.name] = Labeled(key, content=content)
-                self._failures.remove(video.name)
-            elif failure is not None and failure.key == key and not execution.retry_failed:
-                self.set_aside.add(video.name)
+        self.waiting: list[LocalizeVideo] = []
+        for task, look in zip(self._tasks, look_at(self._tasks, self._digests), strict=True):
+            name = task.video.name
+            failure = self._failures.by_video.get(utf8(name)) if self._failures.by_video else None
+            if look.result is not None and look.key:
+                self.done[name] = Labeled(look.key, content=look.content)
+                self._failures.remove(name)
+            elif failure is not None and failure.key == look.key and not execution.retry_failed:
+                self.set_aside.add(name)
             else:
-                self.waiting.append(video)
+                self.waiting.append(task)
         say(
             f"{len(videos)} videos: {len(self.done)} are labeled, {len(self.set_aside)} were set aside, "
             f"{len(self.waiting)} to label"
@@ -151,7 +148,7 @@ class _Corpus:
         """Label the videos that wait."""
         # Commands that label the same videos at the same time begin at different ones.
         first = random.SystemRandom().randrange(len(self.waiting))
-        tasks = deque(replace(self._task, video=one) for one in (*self.waiting[first:], *self.waiting[:first]))
+        tasks = deque([*self.waiting[first:], *self.waiting[:first]])
         with progress("labeling", 0, unit="frames") as advance, self._pool(advance) as pool:
             for task, outcome in do_all(pool, tasks, self._execution.retries):
                 name = task.video.name
@@ -163,7 +160,7 @@ class _Corpus:
 
     @property
     def _note(self) -> str:
-        return f"{len(self.done)} of {len(self._videos)} videos"
+        return f"{len(self.done)} of {len(self._tasks)} videos"
 
     def _pool(self, advance: Advance) -> AbstractContextManager[Pool]:
         def passed(frames: int) -> None:
@@ -183,31 +180,31 @@ class _Corpus:
             show=lambda *_, **__: nullcontext(advance),
         )
 
-    def _finish(self, task: WritePart, result: Result, tasks: "deque[WritePart]") -> None:
+    def _finish(self, task: LocalizeVideo, result: Result, tasks: "deque[LocalizeVideo]") -> None:
         """A part is in storage, or a range of it, or the video is long and has to be divided."""
         name = task.video.name
         if "ranges" in result:
             self._open_ranges[name] = len(result["ranges"])
-            tasks.extendleft(replace(task, range=FrameRange(*one)) for one in reversed(result["ranges"]))
+            tasks.extendleft(replace(task, range=FrameRange(*ends)) for ends in reversed(result["ranges"]))
         elif task.range is None:
-            self.done[name] = Labeled(result["key"], result["frames"], result["rows"], result["content"])
+            self.done[name] = Labeled(result["key"], result.get("frames", 0), result.get("rows", 0), result["content"])
             self._failures.remove(name)
         else:
             self._open_ranges[name] -= 1
             if not self._open_ranges[name]:
                 tasks.appendleft(replace(task, range=None))
 
-    def _fail(self, task: WritePart, outcome: Outcome, tasks: "deque[WritePart]") -> None:
+    def _fail(self, task: LocalizeVideo, outcome: Outcome, tasks: "deque[LocalizeVideo]") -> None:
         """Set a video aside, with what is left of its ranges."""
         if (name := task.video.name) in self.set_aside:
             return
         self.set_aside.add(name)
-        for other in [one for one in tasks if one.video.name == name]:
+        for other in [waiting for waiting in tasks if waiting.video.name == name]:
             tasks.remove(other)
         # What the machine lacked is no fault of the video: no key, so that the next command tries it again.
         ended = isinstance(outcome.error, DecoderEndedError)
         try:
-            key = "" if ended else video_key(self._key, task.video.tag, source_digest(task.video.path, self._digests))
+            key = "" if ended else task.key(task.video.digest(self._digests))
         except UnreadableError:
             key = ""
         say(f"warning: {task.name}: {outcome.error} ({outcome.attempts} attempts)")
@@ -222,35 +219,14 @@ class _Corpus:
             say(f"{copy} has the same content as {name}: it is listed once{others}")
         self._failures.write_table()
 
-    def _look_at(self, videos: Sequence[Video]) -> Iterator[tuple[str | None, str, bool]]:
-        """The key of each video, the digest of its content, and whether its part is there.
-
-        The key is None where the video must be read first, and empty where it cannot be read.
-        """
-        labels = str(self._labels)
-
-        def look(video: Video) -> tuple[str | None, str, bool]:
-            try:
-                digest = quick_digest(video.path, self._digests)
-            except OSError:
-                return "", "", False
-            if digest is None:
-                return None, "", False
-            key = video_key(self._key, video.tag, digest)
-            return key, digest, is_whole(f"{labels}/{part_name(key)}")
-
-        with ThreadPoolExecutor(LOOKS, "looks") as pool:
-            batches = (videos[at : at + 256] for at in range(0, len(videos), 256))
-            for looked in pool.map(lambda some: [look(video) for video in some], batches):
-                yield from looked
-
 
 def _tagged(videos: list[Video], tag: str | None) -> list[Video]:
     if tag is None:
         return videos
-    if own := next((video for video in videos if video.tag is not None), None):
-        raise ArgumentError("tag", f"cannot be used: the catalogue gives {own.name} the tag {own.tag}")
-    return [video._replace(tag=tag) for video in videos]
+    for video in videos:
+        if video.tag is not None:
+            raise ArgumentError("tag", f"cannot be used: the catalogue gives {video.name} the tag {video.tag}")
+    return [replace(video, tag=tag) for video in videos]
 
 
 def _prepare(labels: Path) -> None:

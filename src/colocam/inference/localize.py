@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.inference.engine import Model, Outcome, do_all, open_pool
+from colocam.inference.engine import Model, Outcome, do_all, look_at, open_pool
 from colocam.inference.options import DEFAULT, Options
-from colocam.inference.results import WriteResults, Writing, Written
-from colocam.inference.videos import Job, find_jobs, refuse_overwriting, stored_videos
-from colocam.inference.worker import LostError, Worker
+from colocam.inference.results import Tables, Writing, Written
+from colocam.inference.videos import Video, find_videos, refuse_overwriting, stored_videos
+from colocam.inference.worker import LocalizeVideo, LostError, Worker
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.presence import absent_below
 from colocam.types import Overlay
@@ -60,12 +60,13 @@ def localize_file(
     Raises:
         ColocamError: the video cannot be read, or a file that is not ours stands where a result must be written.
     """
-    jobs, writing = find_jobs([video], Path(out), format=format), Writing(table, annotate, choice, overlay)
-    refuse_overwriting(jobs[0], stored_videos(jobs), *writing.endings)
+    out, writing = Path(out), Writing(table, annotate, choice, overlay)
+    (named,) = find_videos([video], out, format=format)
+    refuse_overwriting(writing.all_files(named, out), stored_videos([named]))
     model = Model(Path(run), options)
     (localizer, *_) = model.load()
-    WriteResults(jobs[0], writing, model.key(choice), overwrite=overwrite)(Worker(localizer))
-    return writing.files(jobs[0])
+    LocalizeVideo(named, Tables(out, writing, overwrite=overwrite), model.key(choice), choice)(Worker(localizer))
+    return writing.files(named, out)
 
 
 def localize_videos(
@@ -103,55 +104,58 @@ def localize_videos(
         ColocamError: at the end, if a video was skipped.
     """
     writing, out = writing or Writing(), Path(out)
-    found = find_jobs(videos, out, format=format)
-    refused = _refused(found, writing)
-    skipped = [_left_out(error, len(found)) for error in refused.values()]
+    named = find_videos(videos, out, format=format)
+    refused = _refused(named, writing, out)
+    skipped = [_left_out(error, len(named)) for error in refused.values()]
     model = Model(Path(run), options)
-    tasks = _to_do(model, [job for job in found if job not in refused], writing, out, overwrite=overwrite)
-    jobs = [task.job for task in tasks]
-    stored = all(job.source.is_stored for job in jobs)
-    busy = min(len(jobs), _kept_busy(jobs, writing) if workers is None else len(jobs))
-    busy, done, frames, empty = (busy if stored and options.refine is None else 1), 0, 0, 0
+    sink = Tables(out, writing, recompute=overwrite, overwrite=overwrite)
+    tasks = _to_do(model, [video for video in named if video not in refused], sink)
+    waiting = [task.video for task in tasks]
+    busy = min(len(waiting), _kept_busy(waiting, writing) if workers is None else len(waiting))
+    if options.refine is not None or any(video.stored is None for video in waiting):
+        busy = 1
+    done, frames, empty = 0, 0, 0
     with ExitStack() as stack:
         shown = busy > 1 and workers != 1
-        for folder in {job.target.parent for job in jobs} if shown else ():
+        for folder in {(out / video.name).parent for video in waiting} if shown else ():
             stack.callback(clear_dead, folder, again=True)  # what a worker that was ended left
-        title = f"localizing in {len(jobs)} videos"
+        title = f"localizing in {len(waiting)} videos"
         advance = stack.enter_context(progress(title, 0, unit="frames")) if shown else _unseen
-        outcomes: Iterable[tuple[WriteResults, Outcome]] = ()
+        outcomes: Iterable[tuple[LocalizeVideo, Outcome]] = ()
         if tasks:  # the model takes seconds to load
             pool = stack.enter_context(open_pool(model, workers, busy, digests=out / MEMORY, passed=advance))
             outcomes = do_all(pool, tasks)
         for task, outcome in outcomes:
             done += 1
-            advance(0, f"{done} of {len(jobs)} videos done")
+            advance(0, f"{done} of {len(waiting)} videos done")
             if isinstance(outcome.error, LostError):
                 text = f"{task.name} was left out: {outcome.error}, {outcome.attempts} times"
-                skipped.append(_left_out(VideoError(text), len(found)))
+                skipped.append(_left_out(VideoError(text), len(named)))
             elif outcome.error is not None:
-                skipped.append(_left_out(outcome.error, len(found)))
+                skipped.append(_left_out(outcome.error, len(named)))
             elif outcome.result["written"]:
                 frames, empty = frames + outcome.result["frames"], empty + outcome.result["empty"]
-                yield writing.files(task.job)
+                yield writing.files(task.video, out)
     if frames:
         asked, bound = options.presence, absent_below(options.presence)
         what = f"--presence {bound} hides their boxes" if asked is None else "their boxes are hidden"
         say(f"{empty} of {frames} frames look empty (presence below {bound}){f': {what}' if empty else ''}")
     if skipped:
-        what = "cannot be read" if all(isinstance(one, UnreadableError) for one in skipped) else "were left out"
-        raise ColocamError(f"{len(skipped)} of {len(found)} videos {what}, see the warnings; the others are done")
+        what = "cannot be read" if all(isinstance(error, UnreadableError) for error in skipped) else "were left out"
+        raise ColocamError(f"{len(skipped)} of {len(named)} videos {what}, see the warnings; the others are done")
 
 
-def _to_do(model: Model, jobs: Sequence[Job], writing: Writing, out: Path, *, overwrite: bool) -> "deque[WriteResults]":
+def _to_do(model: Model, videos: Sequence[Video], sink: Tables) -> deque[LocalizeVideo]:
     """The tasks of a command, without those whose results are there already, as far as a quick look tells."""
+    choice = sink.writing.choice
     try:
-        key = model.key(writing.choice)
+        key = model.key(choice)
     except OSError:
         model.load()  # says what is wrong with the model
         raise
-    digests = FileDigests(out / MEMORY)
-    tasks = (WriteResults(job, writing, key, recompute=overwrite, overwrite=overwrite) for job in jobs)
-    return deque(task for task in tasks if not task.is_done(digests))
+    tasks = [LocalizeVideo(video, sink, key, choice) for video in videos]
+    looks = look_at(tasks, FileDigests(sink.out / MEMORY))
+    return deque(task for task, look in zip(tasks, looks, strict=True) if look.result is None)
 
 
 def _unseen(*_: object) -> None:
@@ -166,19 +170,19 @@ def _left_out(error: ColocamError, count: int) -> ColocamError:
     return error
 
 
-def _kept_busy(jobs: Sequence[Job], writing: Writing) -> int:
+def _kept_busy(videos: Sequence[Video], writing: Writing) -> int:
     """Workers that videos keep busy for longer than a process takes to start."""
-    sizes = [job.source.path.stat().st_size for job in jobs if job.source.path is not None and job.source.is_stored]
+    sizes = [path.stat().st_size for video in videos if (path := video.stored) is not None]
     least = BYTES_OF_A_DRAWER if writing.annotate else BYTES_OF_A_WORKER
-    return max(1, len(jobs) // VIDEOS_OF_A_WORKER, sum(sizes) // least)
+    return max(1, len(videos) // VIDEOS_OF_A_WORKER, sum(sizes) // least)
 
 
-def _refused(jobs: Sequence[Job], writing: Writing) -> dict[Job, ForeignFileError]:
+def _refused(videos: Sequence[Video], writing: Writing, out: Path) -> dict[Video, ForeignFileError]:
     """Videos whose results would be written over videos of this command, and why they are left out."""
-    stored, refused = stored_videos(jobs), {}
-    for job in jobs:
+    stored, refused = stored_videos(videos), {}
+    for video in videos:
         try:
-            refuse_overwriting(job, stored, *writing.endings)
+            refuse_overwriting(writing.all_files(video, out), stored)
         except ForeignFileError as error:
-            refused[job] = error
+            refused[video] = error
     return refused

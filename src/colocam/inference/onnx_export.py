@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from colocam.errors import ArgumentError, ColocamError, first_line
 from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
 from colocam.inference.stages import read_passes
-from colocam.inference.videos import find_jobs
+from colocam.inference.videos import find_videos
 from colocam.models import LocalizerNet, foreground
 from colocam.models.model_file import Model, load_model
 from colocam.types import Levels
@@ -98,8 +98,8 @@ def export_onnx(run: str | Path, out: str | Path, *, half: bool = False, int8: s
 
 def _examples(videos: Path, size: int) -> Levels:
     """Frames (N, S, S, 3), at least four of a video if it has them: many begin without an object."""
-    jobs = find_jobs([videos], videos)
-    chosen = [jobs[at].source for at in evenly(len(jobs), EXAMPLES // 4)]
+    named = find_videos([videos], videos)
+    chosen = [named[at].source for at in evenly(len(named), EXAMPLES // 4)]
     each, examples = -(-EXAMPLES // len(chosen)), []
     for source in chosen:
         with open_video(source) as video:

@@ -1,4 +1,4 @@
-"""The parts of ``colocam label``: the task that writes a video's localization table into a folder of labels.
+"""The parts of ``colocam label``: the sink that writes a video's localization table into a folder of labels.
 
 A part is named by a digest of the content of its video, of the model and of the options, and appears as a whole. So a
 task may be done twice, or by two machines at once: both write the same bytes to the same name.
@@ -17,13 +17,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar
 
 from colocam.inference.localizer import ROWS_ONLINE, Localizer, layout_for
 from colocam.inference.stages import read_passes
-from colocam.inference.videos import Video, source_digest, video_key
-from colocam.inference.worker import Result, Worker, localize_into
-from colocam.labels.label_folder import count_part, durable, is_whole, part_path, video_metadata
+from colocam.inference.videos import Video
+from colocam.inference.worker import FrameRange, LocalizeVideo, Result, Worker, localize_into
+from colocam.labels.label_folder import count_part, durable, is_whole, part_name, part_path, video_metadata
 from colocam.labels.table import LocalizationTable, join_tables
 from colocam.temporal.cuts import AROUND, CutFinder
 from colocam.temporal.smoothing import LOOK_AHEAD, Shots
@@ -32,124 +32,99 @@ from colocam.utils.files import write_json
 from colocam.utils.tables import DamagedTableError
 from colocam.video.description import describe, picture_names
 from colocam.video.fence import FencedReader
-from colocam.video.frame_choice import FrameChoice
-from colocam.video.input import VideoInput
 
 LONG = 30_000
 """A video with more frames is divided into ranges of about so many."""
 
 
-class FrameRange(NamedTuple):
-    """A range of a long video, in indices of frames.
-
-    Attributes:
-        begin: first frame whose rows are kept.
-        end: frame after the last; None for the end of the video.
-        first: first frame to process.
-        stop: frame after the last to process; None for the end of the video.
-    """
-
-    begin: int
-    end: int | None
-    first: int
-    stop: int | None
-
-
 @dataclass(frozen=True, slots=True)
-class WritePart:
-    """The task: write the part of a video, or of one range of a long video, unless it is there.
+class Parts:
+    """A sink: a part of a corpus for each video, named by the key of its results.
 
     Attributes:
-        video: the video.
         labels: folder of the labels.
-        model: see :func:`colocam.inference.videos.model_key`.
-        choice: which frames.
-        range: None for the whole video.
         long: frames of a video that is divided into ranges.
     """
 
-    video: Video
     labels: Path
-    model: str
-    choice: FrameChoice
-    range: FrameRange | None = None
     long: int = LONG
+    only_stored: ClassVar[bool] = True
 
-    @property
-    def name(self) -> str:
-        """The video."""
-        return self.video.name if self.range is None else f"{self.video.name} from frame {self.range.begin}"
+    def done(self, video: Video, key: str | None) -> Result | None:  # noqa: ARG002 - the key names the part
+        """An empty result for a video whose part is there; nothing is counted, since there may be 100,000."""
+        return {} if is_whole(f"{self.labels}/{part_name(key or '')}") else None
 
-    def __call__(self, worker: Worker) -> Result:
-        """``key``, ``content``, ``frames`` and ``rows`` of the part; or ``ranges`` to label first, then this again."""
-        content = source_digest(self.video.path, worker.digests)
-        worker.digests.save()
-        key = video_key(self.model, self.video.tag, content)
+    def write(self, task: LocalizeVideo, key: str | None, worker: Worker) -> Result:
+        """The numbers of ``frames`` and ``rows`` of the part; or ``ranges`` to label first, then this again."""
+        assert key is not None
         part, ranges = part_path(self.labels, key), Ranges(self.labels, key)
-        if self.range is not None:
-            ranges.finish(self.range, self._write(worker, ranges.table(self.range)))
-            return {"key": key}
-        if not is_whole(part):
-            plan = ranges.read() or self._plan(worker, ranges)
-            if missing := ranges.missing(plan):
-                return {"ranges": missing}
-            if plan:
-                ranges.join(plan, part)
-            else:
-                with durable(part):
-                    self._write(worker, part)
+        if task.range is not None:
+            ranges.finish(task.range, self._write(task, worker, ranges.table(task.range)))
+            return {}
+        plan = ranges.read() or self._plan(task, worker, ranges)
+        if missing := ranges.missing(plan):
+            return {"ranges": missing}
+        if plan:
+            ranges.join(plan, part)
+        else:
+            with durable(part):
+                self._write(task, worker, part)
         frames, rows = count_part(part)
-        return {"key": key, "content": content, "frames": frames, "rows": rows}
+        return {"frames": frames, "rows": rows}
 
-    def _plan(self, worker: Worker, ranges: "Ranges") -> list[FrameRange]:
+    def _plan(self, task: LocalizeVideo, worker: Worker, ranges: "Ranges") -> list[FrameRange]:
         """Divide a long video; an empty plan for one that is labeled as a whole."""
-        if not (self.choice.every == 1 and self.choice.fps is None):  # their steps count from the first frame
+        video, choice = task.video, task.choice
+        if not (choice.every == 1 and choice.fps is None):  # their steps count from the first frame
             return []
-        localizer = worker.localizer(self.video.tag)
-        with self._open() as reader:
-            if reader.estimate(self.choice) <= self.long:
+        localizer = worker.localizer(video.tag)
+        with _open(video) as reader:
+            if reader.estimate(choice) <= self.long:
                 return []
-            with worker.show(f"dividing {self.video.name}", 0, unit="frames") as advance:
-                frames = (one for one in reader.frames(self.choice, layout_for(localizer)) if advance(0) is None)
+            with worker.show(f"dividing {video.name}", 0, unit="frames") as advance:
+                frames = (frame for frame in reader.frames(choice, layout_for(localizer)) if advance(0) is None)
                 plan = find_ranges(localizer, frames, self.long)
-            metadata = video_metadata(describe(self.video.path, reader))
+            metadata = video_metadata(describe(video.path, reader))
         if len(plan) < 2:
             return []
         ranges.write(plan, metadata)
         return plan
 
-    def _write(self, worker: Worker, target: Path) -> int:
+    def _write(self, task: LocalizeVideo, worker: Worker, target: Path) -> int:
         """Write the rows of the video, or of the range with tracks from 0; returns the number of these tracks."""
-        localizer, one, choice = worker.localizer(self.video.tag), self.range, self.choice
+        video, kept, choice = task.video, task.range, task.choice
+        localizer = worker.localizer(video.tag)
         shots: Shots = {}
-        if one is not None:
-            choice = replace(choice, frames=(one.first, one.stop))
+        if kept is not None:
+            choice = replace(choice, frames=(kept.first, kept.stop))
         with (
-            self._open() as reader,
+            _open(video) as reader,
             LocalizationTable(target, localizer.columns, picture_names(reader.pictures)) as table,
-            worker.show(f"labeling {self.video.name}", reader.estimate(choice), unit="frames") as advance,
+            worker.show(f"labeling {video.name}", reader.estimate(choice), unit="frames") as advance,
         ):
 
             def write(frame: VideoFrame, objects: Sequence[Localization]) -> None:
-                if one is not None and not (one.begin <= frame.index and (one.end is None or frame.index < one.end)):
+                if kept is not None and not (
+                    kept.begin <= frame.index and (kept.end is None or frame.index < kept.end)
+                ):
                     return
-                before = 0 if one is None else shots.get(one.begin, 0)
-                for found in objects:
-                    table.write(found if found.track is None else replace(found, track=found.track - before))
+                before = 0 if kept is None else shots.get(kept.begin, 0)
+                for row in objects:
+                    table.write(row if row.track is None else replace(row, track=row.track - before))
 
             localize_into(localizer, reader, choice, write, shots=shots, passed=advance)
-            if one is None:
-                table.add_metadata(video_metadata(describe(self.video.path, reader)))
-        if one is None or one.end is None or localizer.options.smooth == "none":
+            if kept is None:
+                table.add_metadata(video_metadata(describe(video.path, reader)))
+        if kept is None or kept.end is None or localizer.options.smooth == "none":
             return 0
-        if not shots.keys() >= {one.begin, one.end} - {one.first}:
+        if not shots.keys() >= {kept.begin, kept.end} - {kept.first}:
             raise RuntimeError("its cuts differ from those that an earlier attempt found")
-        return shots[one.end] - shots.get(one.begin, 0)
+        return shots[kept.end] - shots.get(kept.begin, 0)
 
-    def _open(self) -> FencedReader:
-        # One thread: what FFmpeg makes of a damaged video may depend on their number, and there are workers for all
-        # cores.
-        return FencedReader(VideoInput(str(self.video.path), must_be_stored=True), threads=1)
+
+def _open(video: Video) -> FencedReader:
+    # One thread: what FFmpeg makes of a damaged video may depend on their number, and there are workers for all cores.
+    return FencedReader(video.source, threads=1)
 
 
 def find_ranges(localizer: Localizer, frames: Iterable[VideoFrame], length: int) -> list[FrameRange]:

@@ -1,4 +1,4 @@
-"""The results of ``colocam localize``: the task that writes a video's annotated copy and its localization table."""
+"""The results of ``colocam localize``: the sink that writes a video's annotated copy and its localization table."""
 
 import errno
 import json
@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import ClassVar, NamedTuple, get_args
 
-from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.inference.videos import Job, quick_digest, source_digest, video_key
-from colocam.inference.worker import Result, Worker, localize_into
+from colocam.errors import ArgumentError, suggest
+from colocam.inference.videos import Video
+from colocam.inference.worker import LocalizeVideo, Result, Worker, localize_into
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
 from colocam.temporal.presence import absent_below
 from colocam.types import Image, Localization, Overlay, VideoFrame
-from colocam.utils.digests import FileDigests, text_digest
+from colocam.utils.digests import text_digest
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import locked, temporary_folder
 from colocam.utils.prefetch import ahead
@@ -61,9 +61,16 @@ class Writing:
         """Endings of the result files."""
         return (*(["mp4"] if self.annotate else []), self.table, "video.json")
 
-    def files(self, job: Job) -> "Written":
+    def files(self, video: Video, out: Path) -> "Written":
         """The result files of a video."""
-        return Written(job.file("mp4") if self.annotate else None, job.file(self.table))
+        target = out / video.name
+        table = target.with_name(f"{target.name}.{self.table}")
+        return Written(target.with_name(f"{target.name}.mp4") if self.annotate else None, table)
+
+    def all_files(self, video: Video, out: Path) -> list[Path]:
+        """The result files of a video, and the file that describes it."""
+        target = out / video.name
+        return [target.with_name(f"{target.name}.{ending}") for ending in self.endings]
 
 
 class Written(NamedTuple):
@@ -74,81 +81,62 @@ class Written(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteResults:
-    """The task: write the results of a video, unless they are there.
+class Tables:
+    """A sink: a table, and an annotated video, in the folder ``out``.
 
     The first Ctrl-C ends an endless source such as a camera and keeps its files.
 
     Attributes:
-        job: the video and where its results go.
+        out: folder of the results.
         writing: what to read and write.
-        model: see :func:`colocam.inference.videos.model_key`.
         recompute: whether to do again what is done.
         overwrite: whether to replace files that were not written by it.
     """
 
-    job: Job
+    out: Path
     writing: Writing
-    model: str
     recompute: bool = True
     overwrite: bool = False
+    only_stored: ClassVar[bool] = False
 
-    @property
-    def name(self) -> str:
-        """The video."""
-        return self.job.source.name
+    def done(self, video: Video, key: str | None) -> Result | None:
+        """That nothing was ``written``, for a video whose files are there."""
+        written = self.writing.files(video, self.out)
+        _refuse_long_name(video, written)
+        if self.recompute or not _is_done(written, self._made(key)):
+            return None
+        return {"written": False}
 
-    def is_done(self, digests: FileDigests) -> bool:
-        """Whether the results are there, as far as a quick look tells: no large video is read."""
-        path, written = self._stored, self.writing.files(self.job)
-        if self.recompute or path is None:
-            return False
-        try:
-            content = quick_digest(path, digests) if _are_files(written) else None
-        except (OSError, ColocamError):  # the task says so
-            return False
-        return content is not None and _is_done(written, self._fingerprint(content))
-
-    def __call__(self, worker: Worker) -> Result:
-        """Whether results were ``written``; if so, the number of ``frames``, and how many look ``empty``.
+    def write(self, task: LocalizeVideo, key: str | None, worker: Worker) -> Result:
+        """That results were ``written``, the number of ``frames``, and how many look ``empty``.
 
         Frames are not counted where the model does not know presence.
         """
-        source, written = self.job.source, self.writing.files(self.job)
-        _refuse_long_name(self.job, written)
-        made = None if self._stored is None else self._fingerprint(source_digest(self._stored, worker.digests))
+        source, written = task.video.source, self.writing.files(task.video, self.out)
+        _refuse_long_name(task.video, written)
         files, folder = [path for path in written if path is not None], written.table.parent
-        if not self.recompute and _is_done(written, made):
-            worker.digests.save()
-            return {"written": False}
         with ExitStack() as outer:
             reader = outer.enter_context(open_video(source, threads=worker.threads))
             with explain_os_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
-                outer.enter_context(locked(folder, self.job.target.name, wait=True))
-                if not self.recompute and _is_done(written, made):  # by the command that held the lock
-                    return {"written": False}
+                outer.enter_context(locked(folder, Path(task.video.name).name, wait=True))
+                if (done := self.done(task.video, key)) is not None:  # by the command that held the lock
+                    return done
                 refuse_foreign(files, overwrite=self.overwrite)
                 stage = outer.enter_context(temporary_folder(folder))
             video = None if written.video is None else stage / written.video.name
-            counted = self._write(worker, reader, Written(video, stage / written.table.name))
+            counted = self._write(task, worker, reader, Written(video, stage / written.table.name))
             described = describe(source.path or Path(source.stem), reader)
             with explain_os_errors(folder):
-                publish_results(stage, files, described, made)
-        worker.digests.save()
+                publish_results(stage, files, described, self._made(key))
         return {"written": True, **counted}
 
-    @property
-    def _stored(self) -> Path | None:
-        """The video; None if it is not stored."""
-        return self.job.source.path if self.job.source.is_stored else None
+    def _made(self, key: str | None) -> str | None:
+        """Digest of the key and of what is written; None for a video that is not stored."""
+        return None if key is None else text_digest(json.dumps([key, asdict(self.writing)], sort_keys=True))
 
-    def _fingerprint(self, content: str) -> str:
-        """Digest of model, settings and the digest of a video."""
-        return text_digest(json.dumps([video_key(self.model, None, content), asdict(self.writing)], sort_keys=True))
-
-    def _write(self, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
-        localizer, source, choice = worker.base, reader.source, self.writing.choice
+    def _write(self, task: LocalizeVideo, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
+        localizer, source, choice = worker.localizer(task.video.tag), reader.source, task.choice
         twice = written.video is not None and source.is_stored and _is_large(reader.info)
         images = written.video is not None and not twice
         counted, bound = {"frames": 0, "empty": 0}, absent_below(localizer.options.presence)
@@ -207,7 +195,7 @@ def _is_large(info: VideoInfo) -> bool:
     return FRAMES_WAITING * info.width * info.height * 3 > MOST_WAITING
 
 
-def _refuse_long_name(job: Job, written: Written) -> None:
+def _refuse_long_name(video: Video, written: Written) -> None:
     """Refuse a video whose result files would have too long names."""
     described = source_path(written.table)
     folder = next(parent for parent in described.absolute().parents if parent.exists())
@@ -216,7 +204,8 @@ def _refuse_long_name(job: Job, written: Written) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise VideoError(
-                f"cannot write the results of {job.source.name}: its name is too long for their names: rename the video"
+                f"cannot write the results of {video.source.name}: its name is too long for their names: "
+                "rename the video"
             ) from error
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table_files import ForeignFileError, without_results
@@ -27,78 +27,116 @@ OF_THE_KERNEL = frozenset({"proc", "sys", "dev"})
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One video and where its results go.
+class Video:
+    """A video to be done. Only this type says where it is, how its results are called, and what it shows.
 
     Attributes:
         source: the video, possibly a folder of images.
-        target: folder and name of the results, without an ending.
+        name: with slashes, unique in a command: names the results (``localize``), or the row of the catalogue
+            (``label``).
+        tag: class that the video shows; None: that of the command, or the one that the classifier finds.
     """
 
     source: VideoInput
-    target: Path
+    name: str
+    tag: str | None = None
 
-    def file(self, ending: str) -> Path:
-        """Path of a result file."""
-        return self.target.with_name(f"{self.target.name}.{ending}")
+    @property
+    def stored(self) -> Path | None:
+        """Its file or folder; None for a camera, an address or the standard input."""
+        return self.source.path if self.source.is_stored else None
+
+    @property
+    def path(self) -> Path:
+        """Its file or folder, which may be missing; an error for a source that is none.
+
+        Raises:
+            UnreadableError: it is an address, a device or the standard input.
+        """
+        if self.source.path is None:
+            raise UnreadableError(f"{self.source.name} is no stored video")
+        return self.source.path
+
+    def digest(self, digests: FileDigests) -> str:
+        """Digest of its content; all of it is read, unless its digest is remembered.
+
+        Raises:
+            UnreadableError: it cannot be read.
+        """
+        path = self.path
+        try:
+            return digests.of_files(images_of(path)) if path.is_dir() else digests.of_file(path)
+        except OSError as error:
+            raise UnreadableError(f"cannot read {error.filename or path}: {error.strerror}") from error
+
+    def quick_digest(self, digests: FileDigests) -> str | None:
+        """Digest of its content; None where it is not remembered, and too long to read it now."""
+        path = self.path
+        try:
+            return digests.quick(path)
+        except IsADirectoryError:
+            return digests.quick_of_files(images_of(path))
 
 
-def find_jobs(videos: Sequence[str | Path], out: Path, *, format: str | None = None) -> list[Job]:  # noqa: A002
-    """Jobs for the named videos, in order; a folder stands for all videos in and below it.
+def find_videos(videos: Sequence[str | Path], out: Path, *, format: str | None = None) -> list[Video]:  # noqa: A002
+    """The named videos, in order; a folder stands for all videos in and below it but for those in ``out``.
 
-    Results keep the folders' structure in ``out``. A folder that holds images and no video file is a video itself.
+    The names keep the folders' structure. A folder that holds images and no video file is a video itself.
     Videos whose names differ only in their ending keep it in the names of their results.
     """
-    jobs: list[Job] = []
+    named: list[Video] = []
     for video in videos:
         source = VideoInput(str(video), format)
         if source.path is None or not source.is_folder:
-            jobs.append(Job(source, out / source.stem))
+            named.append(Video(source, source.stem))
             continue
         found = [VideoInput(str(path), format, must_be_stored=True) for path in videos_below(source.path, out)]
         if not found:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
-        jobs += [Job(one, out / Path(one.address).relative_to(source.path).parent / one.stem) for one in found]
-    jobs = _with_own_names(jobs)
-    twice = [target for target, count in Counter(job.target for job in jobs).items() if count > 1]
+        for one in found:
+            folder = Path(one.address).relative_to(source.path).parent
+            named.append(Video(one, (folder / one.stem).as_posix()))
+    named = _with_own_names(named)
+    twice = [name for name, count in Counter(video.name for video in named).items() if count > 1]
     if twice:
-        both = [job.source.name for job in jobs if job.target == twice[0]]
+        both = [video.source.name for video in named if video.name == twice[0]]
         raise ColocamError(
             f"{both[0]} and {both[1]} have the same name: give the folder that holds both, or use two commands"
         )
-    return jobs
+    return named
 
 
-def stored_videos(jobs: Sequence[Job]) -> frozenset[str]:
+def stored_videos(videos: Sequence[Video]) -> frozenset[str]:
     """Real paths of the videos of a command."""
-    return frozenset(os.path.realpath(job.source.path) for job in jobs if job.source.path is not None)
+    return frozenset(os.path.realpath(video.source.path) for video in videos if video.source.path is not None)
 
 
-def refuse_overwriting(job: Job, videos: frozenset[str], *endings: str) -> None:
-    """Refuse results that would overwrite one of ``videos``, or be written among the images of one."""
-    folder = os.path.realpath(job.target.parent)
-    for file in (job.file(ending) for ending in endings):
+def refuse_overwriting(files: Sequence[Path], videos: frozenset[str]) -> None:
+    """Refuse result files that would overwrite one of ``videos``, or be written among the images of one."""
+    folder = os.path.realpath(files[0].parent)
+    for file in files:
         if os.path.join(folder, file.name) in videos:  # noqa: PTH118 - realpath gives text
             raise ForeignFileError(f"{file} would overwrite the video itself: choose another output folder")
         if folder in videos and file.suffix == ".mp4":  # a folder with a video in it is no folder of images
             raise ForeignFileError(f"{file} would be among the images: choose another output folder")
 
 
-def _with_own_names(jobs: list[Job]) -> list[Job]:
+def _with_own_names(videos: list[Video]) -> list[Video]:
     """Let videos of one name keep their endings.
 
     The longer name may be that of another video, as with a.avi, a.mkv and a.mkv.mp4, which then keeps its ending too.
     """
     while True:
-        often = Counter(job.target for job in jobs)
-        longer = [_with_its_ending(job) if often[job.target] > 1 else job for job in jobs]
-        if longer == jobs:
-            return jobs
-        jobs = longer
+        often = Counter(video.name for video in videos)
+        longer = [_with_its_ending(video) if often[video.name] > 1 else video for video in videos]
+        if longer == videos:
+            return videos
+        videos = longer
 
 
-def _with_its_ending(job: Job) -> Job:
-    return job if job.source.path is None else Job(job.source, job.target.with_name(job.source.path.name))
+def _with_its_ending(video: Video) -> Video:
+    path = video.source.path
+    return video if path is None else Video(video.source, Path(video.name).with_name(path.name).as_posix())
 
 
 def videos_below(folder: Path, out: Path) -> list[Path]:
@@ -142,20 +180,6 @@ def _is_searched(folder: Path, out: Path) -> bool:
     return True
 
 
-class Video(NamedTuple):
-    """A video of a catalogue.
-
-    Attributes:
-        name: relative to the catalogue, with slashes; unique in it.
-        path: a video file, or a folder of images.
-        tag: class that the video shows; None: that of the command, or the one that the classifier finds.
-    """
-
-    name: str
-    path: Path
-    tag: str | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Shard:
     """Part ``index`` of ``count``, from 1."""
@@ -193,7 +217,9 @@ def read_videos(catalogue: Path, out: Path) -> list[Video]:
     if catalogue.is_dir():
         # Text is cut, since there may be many videos, and Path.relative_to takes ten times as long.
         above = len(str(catalogue / "x")) - 1
-        videos = [Video(str(path)[above:].replace(os.sep, "/"), path) for path in videos_below(catalogue, out)]
+        videos = [
+            Video(stored_source(path), str(path)[above:].replace(os.sep, "/")) for path in videos_below(catalogue, out)
+        ]
     elif not stored(catalogue).exists():
         raise ColocamError(f"{catalogue}: there is no such folder or table")
     elif catalogue.suffix.lower() in {".csv", ".parquet"}:
@@ -203,6 +229,11 @@ def read_videos(catalogue: Path, out: Path) -> list[Video]:
     if not videos:
         raise ColocamError(f"{catalogue}: no video in it")
     return videos
+
+
+def stored_source(path: Path) -> VideoInput:
+    """A file or folder, whatever its name looks like."""
+    return VideoInput(str(path), must_be_stored=True)
 
 
 def _listed(table: Path) -> list[Video]:
@@ -216,7 +247,7 @@ def _listed(table: Path) -> list[Video]:
             cells.fail(row, "path has a NUL character, which no file name can hold")
         if twice[name] > 1:
             cells.fail(row, f"path {name!r} is listed twice")
-    return [Video(name, table.parent / name, tag or None) for name, tag in zip(names, tags, strict=True)]
+    return [Video(stored_source(table.parent / name), name, tag or None) for name, tag in zip(names, tags, strict=True)]
 
 
 FORMAT = 3
@@ -234,23 +265,3 @@ def model_key(run: Path, settings: dict[str, Any], segmenter: Sequence[Path] = (
 def video_key(model: str, tag: str | None, content: str) -> str:
     """Key of the results of a video with a tag and the digest of its content; ``model`` is a :func:`model_key`."""
     return text_digest(json.dumps([model, content, tag]))
-
-
-def source_digest(path: Path, digests: FileDigests) -> str:
-    """Digest of the content of a video; all of it is read, unless its digest is remembered.
-
-    Raises:
-        UnreadableError: it cannot be read.
-    """
-    try:
-        return digests.of_files(images_of(path)) if path.is_dir() else digests.of_file(path)
-    except OSError as error:
-        raise UnreadableError(f"cannot read {error.filename or path}: {error.strerror}") from error
-
-
-def quick_digest(path: Path, digests: FileDigests) -> str | None:
-    """Digest of the content of a video; None where it is not remembered, and too long to read it now."""
-    try:
-        return digests.quick(path)
-    except IsADirectoryError:
-        return digests.quick_of_files(images_of(path))

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from colocam.config.card import Card
 from colocam.errors import ColocamError, InterruptedRunError, first_line, machine_fault
 from colocam.inference.localizer import Localizer, layout_for
 from colocam.inference.options import Options
+from colocam.inference.videos import Video, video_key
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
@@ -57,7 +58,7 @@ class Worker:
 
 
 class Task(Protocol):
-    """Work on one video; it can be pickled."""
+    """Work on one video; it can be pickled. Commands have one kind: :class:`LocalizeVideo`."""
 
     @property
     def name(self) -> str:
@@ -72,6 +73,108 @@ class Task(Protocol):
             ColocamError: no video can be done, e.g. for want of space.
         """
         ...
+
+
+class FrameRange(NamedTuple):
+    """A range of a long video, in indices of frames.
+
+    Attributes:
+        begin: first frame whose rows are kept.
+        end: frame after the last; None for the end of the video.
+        first: first frame to process.
+        stop: frame after the last to process; None for the end of the video.
+    """
+
+    begin: int
+    end: int | None
+    first: int
+    stop: int | None
+
+
+class Sink(Protocol):
+    """Where the rows of videos go; it can be pickled."""
+
+    @property
+    def only_stored(self) -> bool:
+        """Whether it takes stored videos alone, whose content names their results."""
+        ...
+
+    def done(self, video: Video, key: str | None, /) -> Result | None:
+        """The result of a video that is done; None if it is to do. ``key`` is None for a video that is not stored."""
+        ...
+
+    def write(self, task: "LocalizeVideo", key: str | None, worker: Worker, /) -> Result:
+        """Localize in a video that is to do, and write its results."""
+        ...
+
+
+class Look(NamedTuple):
+    """What a quick look at a video tells.
+
+    Attributes:
+        key: of its results; None where all of it must be read first, and empty where it cannot be read.
+        content: digest of its content.
+        result: of a video that is done.
+    """
+
+    key: str | None
+    content: str = ""
+    result: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizeVideo:
+    """The task of every command: localize in a video and give its rows to a sink, unless that is done.
+
+    Attributes:
+        video: the video.
+        sink: tables beside annotated videos, or parts of a corpus.
+        model: see :func:`colocam.inference.videos.model_key`.
+        choice: which frames.
+        range: of a long video; None for the whole video.
+    """
+
+    video: Video
+    sink: Sink
+    model: str
+    choice: FrameChoice = ALL
+    range: FrameRange | None = None
+
+    @property
+    def name(self) -> str:
+        """The video, for messages."""
+        name = self.video.name if self.sink.only_stored else self.video.source.name
+        return name if self.range is None else f"{name} from frame {self.range.begin}"
+
+    def key(self, content: str) -> str:
+        """Key of the results of a video with this content: the same key means the same rows."""
+        return video_key(self.model, self.video.tag, content)
+
+    def look(self, digests: FileDigests) -> Look:
+        """Whether the video is done, as far as a quick look tells: no large video is read."""
+        if self.video.stored is None and not self.sink.only_stored:
+            return Look(None)
+        try:
+            content = self.video.quick_digest(digests)
+            if content is None:
+                return Look(None)
+            key = self.key(content)
+            return Look(key, content, self.sink.done(self.video, key))
+        except (OSError, ColocamError):  # the task says so
+            return Look("")
+
+    def __call__(self, worker: Worker) -> Result:
+        """What the sink says of the video, with its ``key`` and the digest of its ``content`` where it is stored."""
+        if self.video.stored is None and not self.sink.only_stored:
+            return self.sink.write(self, None, worker)
+        content = self.video.digest(worker.digests)
+        worker.digests.save()
+        key = self.key(content)
+        result = None if self.range is not None else self.sink.done(self.video, key)
+        if result is None:
+            result = self.sink.write(self, key, worker)
+            worker.digests.save()  # in a folder that was there only now
+        return {**result, "key": key, "content": content}
 
 
 def localize_into(

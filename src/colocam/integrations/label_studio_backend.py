@@ -24,9 +24,9 @@ from pydantic import BaseModel
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model
 from colocam.inference.options import make_options
-from colocam.inference.results import WriteResults, Writing
-from colocam.inference.videos import Job, find_jobs
-from colocam.inference.worker import Worker
+from colocam.inference.results import Tables, Writing
+from colocam.inference.videos import Video, find_videos
+from colocam.inference.worker import LocalizeVideo, Worker
 from colocam.labels import Correction, Options, import_labels, read_corrections, write_corrections
 from colocam.labels.formats.label_studio import names_of, place_of, regions_of
 from colocam.labels.formats.reading import parse_xml
@@ -107,14 +107,15 @@ class Backend:
         if event not in SAVED or task is None or annotation is None:
             return {}
         given = task.get("data") or {}
-        job = self._job(str(given.get("video") or next((one for one in given.values() if isinstance(one, str)), "")))
+        texts = [value for value in given.values() if isinstance(value, str)]
+        named = self._named(str(given.get("video") or (texts or [""])[0]))
         with self._busy, TemporaryDirectory(prefix="colocam-") as folder:
             exported = Path(folder) / "task.json"
-            labeled = {"data": {**given, "video": job.source.name}, "annotations": [annotation]}
+            labeled = {"data": {**given, "video": named.source.name}, "annotations": [annotation]}
             exported.write_text(json.dumps([labeled]), encoding="utf-8")
             # A saved annotation without a region says that the person found nothing in the video.
             checked = None if annotation.get("result") or annotation.get("was_cancelled") else "all"
-            known, tags = [self._table(job)], self._localizer.tags
+            known, tags = [self._table(named)], self._localizer.tags
             found = import_labels(exported, "label-studio", tables=known, classes=tags, checked=checked)
             path = self._store(int(task.get("id") or 0), found.corrections) if found.corrections else None
         for line in found.left_out.lines():
@@ -129,11 +130,11 @@ class Backend:
         return write_corrections(folder / f"task-{task:06d}-{len(earlier) + 1:04d}.csv", corrections)
 
     def _prediction(self, data: Mapping[str, Any], control: Control) -> dict[str, Any]:
-        job = self._job(str(data.get(control.key) or ""))
+        named = self._named(str(data.get(control.key) or ""))
         with self._busy:
-            table = self._table(job)
+            table = self._table(named)
         (video,) = read_videos([table], [])
-        _check_rate(control, data, float(video.source.fps), job.source.name)
+        _check_rate(control, data, float(video.source.fps), named.source.name)
         regions = [
             {**one, "from_name": control.name, "to_name": control.video}
             for one in regions_of(video, Options().tolerance)
@@ -142,18 +143,19 @@ class Backend:
         scores = [one["score"] for one in regions if "score" in one]
         return {"result": regions, "score": sum(scores) / max(len(scores), 1), "model_version": self.version}
 
-    def _table(self, job: Job) -> Path:
+    def _table(self, video: Video) -> Path:
         """The localization table of a video, made if it is not there."""
-        WriteResults(job, self._writing, self._key, recompute=False)(self._worker)
-        return self._writing.files(job).table
+        tables = Tables(self.work / "tables", self._writing, recompute=False)
+        LocalizeVideo(video, tables, self._key)(self._worker)
+        return self._writing.files(video, tables.out).table
 
-    def _job(self, address: str) -> Job:
+    def _named(self, address: str) -> Video:
         """The video of the folder that a task's address names, by its file name and as many folders as needed."""
         place, names = place_of(address), names_of(address)
-        jobs = [(job, job.source.path) for job in find_jobs([self.videos], self.work / "tables")]
-        found = [(job, path.relative_to(self.videos)) for job, path in jobs if path is not None and path.name in names]
+        videos = [(video, video.path) for video in find_videos([self.videos], self.work / "tables")]
+        found = [(video, path.relative_to(self.videos)) for video, path in videos if path.name in names]
         if len(found) > 1:
-            found = [(job, path) for job, path in found if place.parts[-len(path.parts) :] == path.parts]
+            found = [(video, path) for video, path in found if place.parts[-len(path.parts) :] == path.parts]
         if len(found) != 1:
             how = "several files" if found else "no file"
             raise ColocamError(

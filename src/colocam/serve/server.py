@@ -25,7 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.inference.videos import Job, find_jobs
+from colocam.inference.videos import Video, find_videos
 from colocam.segment import segmenter_files
 from colocam.serve import click_routes, correction_routes, video_routes
 from colocam.serve.guard import Guard, RefusalError, add_refusals
@@ -184,13 +184,13 @@ def serve(
             raise ColocamError(f"{model} does not exist: give the run folder of 'colocam train', or an ONNX file")
     segmenter = "" if refine is None else FileDigests().of_files(segmenter_files(refine))
     with open_workspace(out) as workspace:
-        jobs = find_jobs(videos, workspace.root) if videos else []
+        named = find_videos(videos, workspace.root) if videos else []
         store = EventStore(workspace.database)
         load = partial(Localizer.load, device=device, masks=True, refine=refine)
         library = Library(
             workspace, store, [run, *beside], load, quick=quick, device=device, segmenter=segmenter, looks=looks
         )
-        added = [(_path(job), job.target.relative_to(workspace.root).as_posix(), "") for job in jobs]
+        added = [(_path(video), video.name, "") for video in named]
         if not added and not store.videos():
             added = videos_of_run(run)
         with _listen(host, port, workspace.port) as listening:
@@ -247,10 +247,10 @@ def videos_of_run(run: Path) -> list[tuple[Path, str, str]]:
     return list(found.values())
 
 
-def _path(job: Job) -> Path:
-    if job.source.path is None:
-        raise ColocamError(f"{job.source.name} is no stored video: 'colocam serve' shows files and folders of images")
-    return job.source.path
+def _path(video: Video) -> Path:
+    if video.source.path is None:
+        raise ColocamError(f"{video.source.name} is no stored video: 'colocam serve' shows files and folders of images")
+    return video.source.path
 
 
 def _add(library: Library, videos: Sequence[tuple[Path, str, str]]) -> None:
