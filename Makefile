@@ -58,7 +58,7 @@ lowest:  ## run a part of the tests with the lowest version of each dependency, 
 	$(LOW_PYTEST) -k 'not run- and not another_reader' $(addprefix tests/,$(LOW_TESTS))
 
 TORCH ?= torch torchvision
-LOW_TRAIN_TESTS := inference/test_onnx_export.py models/test_model_file.py models/test_networks.py \
+LOW_TRAIN_TESTS := integrations/test_onnx_export.py models/test_model_file.py models/test_networks.py \
   report/test_page.py training/test_train.py
 
 lowest-train: lowest  ## the same for the packages of training, beside a torch of any version; downloads gigabytes

@@ -60,7 +60,7 @@ def test_ready_models(command, tmp_path, monkeypatch):
     for name in ("mine", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.onnx").touch()
-    monkeypatch.setattr("colocam.inference.ready_models.ready_folders", lambda: [tmp_path])
+    monkeypatch.setattr("colocam.cli.ready_models.ready_folders", lambda: [tmp_path])
     assert complete(command, "video.mp4", "--model", "") == ["mine", "other"]
     assert complete(command, "video.mp4", "--model", "m") == ["mine"]
 

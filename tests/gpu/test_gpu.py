@@ -27,7 +27,6 @@ from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
 from colocam.data.batches import spread_samples
-from colocam.inference.fold import fold_batch_norms, fuse_relus
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
@@ -46,6 +45,7 @@ from colocam.losses.affinity import (
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
 from colocam.models import Classifier, LocalizerNet, make_classifier
+from colocam.models.folding import fold_batch_norms, fuse_relus
 from colocam.models.model_file import Model, save_model
 from colocam.segment.refine import mask_candidates, refine
 from colocam.segment.sam import MobileSam, MobileSamNet

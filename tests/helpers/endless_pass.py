@@ -6,7 +6,7 @@ SCRIPT = """
 import sys, time
 from colocam.cli import main
 from colocam.inference import localize
-from colocam.inference.onnx_network import OnnxNetwork
+from colocam.inference.network import OnnxNetwork
 
 def sleep(self, *_):
     print("a pass began\\n", end="", flush=True)  # in one piece, whoever else prints

@@ -42,7 +42,7 @@ LONGEST = (
     "training/test_resume.py",
     "training/test_processes.py",
     "fuzz/",
-    "inference/test_onnx_export.py",
+    "integrations/test_onnx_export.py",
     "training/test_train.py",
     "training/test_frozen_encoder.py",
     "cams/clip/",

@@ -91,6 +91,6 @@ def own_run(trained, tmp_path) -> Path:
 @pytest.fixture(scope="session")
 def onnx_file(trained, shared) -> Path:
     """The model of that run as an ONNX file; read only."""
-    from colocam.inference.onnx_export import export_onnx  # noqa: PLC0415
+    from colocam.integrations.onnx_export import export_onnx  # noqa: PLC0415
 
     return shared("exported", lambda folder: export_onnx(trained, folder / "model.onnx")) / "model.onnx"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from colocam.inference import fused_kernels
+from colocam.models import fused_kernels
 
 
 @pytest.mark.parametrize("shortcut", [False, True])

@@ -309,7 +309,7 @@ def test_an_actor_elsewhere_loads_the_extensions_of_the_command(model, make_vide
     )
     task = LocalizeVideo(video, parts.Parts(tmp_path / "labels"), "key")
     script = (
-        "import pickle, sys; from colocam.inference.ray_workers import Actor; "
+        "import pickle, sys; from colocam.integrations.ray_workers import Actor; "
         "asked, task, memory = pickle.load(sys.stdin.buffer); actor = Actor(asked, 1, memory, 60.0); "
         "told = actor.do(task); print(told['do'], told['passed']); actor.close()"
     )

@@ -17,7 +17,7 @@ from colocam.errors import ArgumentError, ColocamError, InterruptedRunError
 from colocam.inference import Localizer, engine
 from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
-from colocam.inference.refining import OneMask, refine_windows
+from colocam.inference.rows import OneMask, refine_windows
 from colocam.inference.videos import find_videos, refuse_overwriting, stored_videos
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame

@@ -10,7 +10,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
-from colocam.inference.onnx_network import CARD
+from colocam.inference.network import CARD
 from colocam.inference.options import Options
 from colocam.video.fence import decode
 

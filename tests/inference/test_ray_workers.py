@@ -10,7 +10,7 @@ import pytest
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model, do_all
 from colocam.inference.label import Execution, label_videos
-from colocam.inference.ray_workers import RayWorkers
+from colocam.integrations.ray_workers import RayWorkers
 from tests.helpers.stub_task import StubTask
 
 

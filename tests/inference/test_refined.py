@@ -14,7 +14,7 @@ from colocam.inference.localizer import open_network
 from colocam.inference.network import OutputShape
 from colocam.inference.options import Options
 from colocam.inference.passes import Passes
-from colocam.inference.refining import SeveralMasks
+from colocam.inference.rows import SeveralMasks
 from colocam.labels import export
 from colocam.labels.table import read_table
 from colocam.segment import load_segmenter

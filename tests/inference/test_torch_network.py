@@ -11,13 +11,13 @@ from torch import nn
 
 from colocam.config import load_config
 from colocam.inference import torch_network
-from colocam.inference.fold import ConvReLU, fold_batch_norms, fuse_relus
 from colocam.inference.network import OutputShape, PostProcessing
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.remote import RemoteNetwork, ServedWorker
 from colocam.inference.torch_network import TorchNetwork, rows_of
 from colocam.maps.foreground import array_foreground_of
 from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models.folding import ConvReLU, fold_batch_norms, fuse_relus
 from colocam.models.localizer_net import crop_boxes
 from tests.helpers.batch_norms import unsettle
 from tests.helpers.one_buffer import OneBuffer

@@ -12,10 +12,10 @@ from colocam.boxes import to_8bit
 from colocam.boxes.extract import largest_boxes
 from colocam.boxes.iou import iou
 from colocam.cli import main
+from colocam.cli.ready_models import DEFAULT, find_model
 from colocam.config import load_config
 from colocam.errors import ColocamError
-from colocam.inference.onnx_network import open_onnx
-from colocam.inference.ready_models import DEFAULT, find_model
+from colocam.inference.network import open_onnx
 from colocam.models import foreground
 from colocam.models.model_file import load_model
 from colocam.run import open_run

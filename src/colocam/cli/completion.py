@@ -25,7 +25,7 @@ def presets() -> list[str]:
 
 def ready_models() -> list[str]:
     """Offer the ready models of this installation; the shell offers files where none fits."""
-    from colocam.inference.ready_models import ready_models as installed
+    from colocam.cli.ready_models import ready_models as installed
 
     return list(installed())
 

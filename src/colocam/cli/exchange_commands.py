@@ -130,7 +130,7 @@ def export_model(
 ) -> None:
     """Write the trained model of a run as one ONNX file, which needs no torch."""
     try:
-        from colocam.inference.onnx_export import export_onnx
+        from colocam.integrations.onnx_export import export_onnx
     except ModuleNotFoundError as error:
         raise not_installed(error, "export-model", "onnx") from error
 

@@ -166,7 +166,7 @@ def serve(
 
 def _model_and_videos(words: list[str], named: str | None, *, alone: bool = False) -> tuple[Path, list[str]]:
     """The model and the videos of a command, whose first word may be the model; ``alone``: also without videos."""
-    from colocam.inference.ready_models import default_model, find_model, looks_like_model, refuse_no_videos
+    from colocam.cli.ready_models import default_model, find_model, looks_like_model, refuse_no_videos
 
     if named is not None:
         return find_model(named), words

@@ -18,9 +18,9 @@ from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.engine import Model, Outcome, Pool, do_all, look_at, open_pool
 from colocam.inference.options import DEFAULT, Options
 from colocam.inference.parts import LONG, Parts
-from colocam.inference.ray_workers import RayWorkers
 from colocam.inference.videos import Shard, Video, read_videos
 from colocam.inference.worker import FrameRange, LocalizeVideo, Result
+from colocam.integrations.ray_workers import RayWorkers
 from colocam.labels.label_folder import Failures, Labeled, write_video_list
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import explain_os_errors, stored, utf8

@@ -8,21 +8,25 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-import cv2
 import numpy as np
 
 from colocam.boxes.candidates import find_chooser, instance_boxes
-from colocam.boxes.extract import scale_boxes
 from colocam.config.card import Card
 from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.inference.network import Network, OutputShape
+from colocam.inference.network import Network, OutputShape, open_onnx
 from colocam.inference.options import DEFAULT, Options, from_keywords
-from colocam.inference.passes import Passes
-from colocam.inference.refining import OneMask, Refiner, SeveralMasks, refine_windows
-from colocam.inference.second_look import SecondLook, look_again, outline_of
+from colocam.inference.passes import AnyNetwork, MapSettings, Passes
+from colocam.inference.rows import (
+    OneMask,
+    Refiner,
+    RowSettings,
+    SeveralMasks,
+    make_rows,
+    over_time,
+    refine_windows,
+)
+from colocam.inference.second_look import SecondLook, look_again
 from colocam.inference.stages import (
-    AnyNetwork,
-    MapSettings,
     find_candidates,
     postprocess_frames,
     postprocess_windows,
@@ -31,14 +35,11 @@ from colocam.inference.stages import (
 )
 from colocam.maps.postprocess import array_classes_of
 from colocam.segment import load_segmenter
-from colocam.segment.refine import extents
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
-from colocam.temporal.path import NONE, margin
-from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
-from colocam.temporal.smoothing import LOOK_AHEAD, FrameObservation, Shots, single, steady
-from colocam.types import Box, Float32Array, Localization, VideoFrame, heat_of
+from colocam.temporal.smoothing import LOOK_AHEAD, Shots
+from colocam.types import Float32Array, Localization, VideoFrame
 from colocam.utils.extras import not_installed
 from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import FrameChoice
@@ -57,8 +58,6 @@ def open_network(model: Path, device: str | None = None) -> tuple[Passes, Card]:
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one and the model is a run folder.
     """
     if model.suffix.lower() == ".onnx" and not model.is_dir():
-        from colocam.inference.onnx_network import open_onnx  # noqa: PLC0415 - one runtime is imported, not both
-
         return _owned(*open_onnx(model, device))
     try:
         from colocam.inference.torch_network import open_torch  # noqa: PLC0415
@@ -321,12 +320,9 @@ class Localizer:
             observed = refine_windows(ahead(observed, 1, "boxes"), refiner, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
-            last = -1
-            for observation in self._over_time(chain.from_iterable(batches), shots):
-                found = self._localization(observation)
-                if found.box is not None or found.frame != last:  # a frame whose objects are all hidden has one row
-                    last = found.frame
-                    yield observation.frame, found
+            refined = None if self.segmenter is None else self.segmenter.name
+            how = RowSettings(self.options, self.card, self._tag, refined)
+            yield from make_rows(over_time(chain.from_iterable(batches), shots, how), how)
 
     def _threshold_of(self, logits: Float32Array) -> list[float]:
         """τ of each of B frames from their logits (B, K): that of the class of their window, or of each by itself."""
@@ -336,61 +332,6 @@ class Localizer:
         windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
         windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
         return [own[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
-
-    def _over_time(self, observations: Iterable[FrameObservation], shots: Shots | None) -> Iterator[FrameObservation]:
-        """Choose, track and smooth boxes, or take each frame by itself."""
-        look_ahead = LOOK_AHEAD[self.options.smooth]
-        calibration = Calibration(*(self.card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
-        if look_ahead is None:
-            presence = Presence(calibration, 0, self._tag, 1.0)
-            return single(observations, presence, instances=self.options.instances)
-        presence = Presence(calibration, look_ahead.path, self._tag, SHARE)
-        return steady(observations, look_ahead, presence, shots, instances=self.options.instances)
-
-    def _localization(self, observation: FrameObservation) -> Localization:
-        frame, raw = observation.frame, observation.raw_map
-        height, width = frame.image.shape[:2]
-        probabilities = observation.probabilities
-        seen = int(probabilities.argmax()) if observation.tag is None else observation.tag
-        best = seen if self._tag is None else self._tag
-        box, score, lead, mask, refined = None, 0.0, None, None, None
-        shown = self.options.presence is None or observation.presence >= self.options.presence
-        if observation.box is not None and shown:
-            rows, columns = raw.shape
-            limits = (columns - 1, rows - 1) * 2
-            # Plain numbers: arrays of four take several times as long.
-            inside = [min(max(at, 0.0), limit) for at, limit in zip(observation.box.tolist(), limits, strict=True)]
-            x1, y1, x2, y2 = map(round, inside)
-            mean = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
-            score = mean if observation.score is None else observation.score
-            box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
-            lead = None if self.options.instances else margin(observation.candidates, observation.box)
-            if observation.choice == NONE:
-                pass  # a gap of the track that was filled
-            elif observation.masks:
-                own = observation.masks[observation.choice]
-                mask, box = own.in_frame(height, width), Box(*own.box.tolist())
-                refined = self.segmenter.name if self.segmenter else None
-            elif observation.mask is not None:
-                mask, box = observation.mask, Box(*extents(observation.mask).tolist())
-                refined = self.segmenter.name if self.segmenter else None
-            elif self.options.masks:
-                mask = outline_of(observation, height, width)
-        return Localization(
-            frame=frame.index,
-            pts=frame.pts,
-            tag=self.tags[best],
-            probability=float(probabilities[best]),
-            box=box,
-            score=score,
-            raw_map=raw,
-            track=observation.track if shown else None,
-            presence=None if self.card.presence is None else observation.presence,
-            margin=lead,
-            mask=mask,
-            refined=refined,
-            shot_probability=None if observation.tag is None else float(observation.shares[best]),
-        )
 
 
 def layout_for(localizer: Localizer, *, images: bool = False) -> FrameLayout:

@@ -5,9 +5,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from colocam.inference.network import (
     CropNetwork,
@@ -21,11 +22,14 @@ from colocam.inference.network import (
     postprocess_arrays,
     rows_of,
 )
-from colocam.types import Float32Array, Levels
+from colocam.types import ColorMean, Float32Array, Levels
+from colocam.utils.device import cores
 from colocam.utils.progress import long_work, wait_for
 
 GROUP = 8
 """Rows of a pass on a GPU that belong to one video; a video's last pass leaves at most so many rows less one empty."""
+BOX_THREADS = min(8, cores())
+"""The compiled functions that find boxes need no more threads, and the other stages need cores too."""
 Waited = Callable[[], HostOutput]
 T = TypeVar("T")
 
@@ -42,6 +46,55 @@ class PassRows:
     def __getitem__(self, rows: slice) -> "PassRows":
         start, stop, _ = rows.indices(len(self))
         return PassRows(self.handle, self.start + start, self.start + stop)
+
+
+@runtime_checkable
+class AnyNetwork(Protocol):
+    """A network in this process (:class:`Passes`), or in another (:class:`colocam.inference.remote.RemoteNetwork`)."""
+
+    rows: int
+    shape: OutputShape
+
+    def submit(
+        self,
+        images: Levels,
+        ids: Ids,
+        new: slice,
+        passed: Callable[[int], object] = int,
+        *,
+        whole: bool = False,
+        counted: bool = True,
+    ) -> PassRows:
+        """Start a pass; see :meth:`Passes.submit`."""
+        ...
+
+    def postprocess(self, parts: Sequence[PassRows], how: PostProcessing, *stopping: threading.Event) -> Waited:
+        """Start to post-process maps; see :meth:`Passes.postprocess`."""
+        ...
+
+
+class MapSettings(NamedTuple):
+    """How maps are post-processed.
+
+    Attributes:
+        color_mean: which frames complete each other's maps by color; ``clip`` means a window.
+        focus: power of the focus on a class; 0: none.
+        tag: index of that class; None: the class that the classifier finds in the window.
+        network: has the outputs of the passes.
+        stopping: once one of them is set, nobody waits for a pass.
+    """
+
+    color_mean: ColorMean
+    focus: float
+    tag: int | None
+    network: AnyNetwork
+    stopping: tuple[threading.Event, ...]
+
+    def start(self, parts: list[PassRows], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
+        """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
+        colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
+        how = PostProcessing(colors, windows if self.focus else None, self.tag, self.focus)
+        return self.network.postprocess(parts, how, *self.stopping)
 
 
 class _Groups(NamedTuple):

@@ -13,19 +13,18 @@ from functools import partial
 
 import cv2
 import numpy as np
-import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
-from colocam.boxes.extract import mask_of_box
 from colocam.boxes.iou import iou
 from colocam.boxes.quantize import to_8bit
 from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, require_numbers
-from colocam.inference.stages import BOX_THREADS, MapSettings, in_parts
+from colocam.inference.passes import BOX_THREADS, MapSettings
 from colocam.maps.postprocess import array_classes_of
 from colocam.temporal.look import Look, Square
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Image, Levels
+from colocam.utils.prefetch import in_parts
 from colocam.video.frame_ring import resize_into
 
 MARGIN = 1.15
@@ -150,15 +149,6 @@ def look_again(observed: Generator[Observations, None, None], second: SecondLook
         for frames in observed:
             second.look(frames, pool, looks)
             yield frames
-
-
-def outline_of(observation: FrameObservation, height: int, width: int) -> npt.NDArray[np.bool_] | None:
-    """Outline (height, width) of the chosen candidate in the map that it was found in; None where nothing is left."""
-    choice, candidates = observation.choice, observation.candidates
-    threshold = float(candidates.thresholds[choice])
-    if observation.look is not None:
-        return observation.look.mask(choice, threshold, (height, width))
-    return mask_of_box(observation.levels, threshold, candidates.boxes[choice].tolist(), (width, height))
 
 
 def _square_of(observation: FrameObservation) -> Square | None:

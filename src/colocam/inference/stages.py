@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from threading import Event
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,26 +19,22 @@ import numpy.typing as npt
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.quantize import to_8bit
 from colocam.errors import ColocamError
-from colocam.inference.network import HostOutput, Ids, PostProcessing, require_numbers
-from colocam.inference.passes import Passes, PassRows
-from colocam.inference.remote import RemoteNetwork
+from colocam.inference.network import HostOutput, Ids, require_numbers, softmax
+from colocam.inference.passes import BOX_THREADS, AnyNetwork, MapSettings, PassRows
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, color_histograms, window_starts
 from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, gray_frames
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import ColorMean, Float32Array, Levels, VideoFrame
+from colocam.types import Float32Array, Levels, VideoFrame
 from colocam.utils.device import cores
+from colocam.utils.prefetch import in_parts
 from colocam.video.frame_ring import black_image, resize_into
 
 PASS_BYTES = 2**27
 """Decoded frames of one pass in bytes at most: a pass over large frames has fewer rows."""
 RESIZE_THREADS = min(16, cores())
-BOX_THREADS = min(8, cores())
-"""The compiled functions that find boxes need no more threads, and the other stages need cores too."""
 
 S = TypeVar("S")
 T = TypeVar("T")
-AnyNetwork: TypeAlias = Passes | RemoteNetwork
-"""A network in this process, or in another."""
 
 
 class Pass(NamedTuple):
@@ -138,30 +133,6 @@ def submit_passes(
             yield one, network.submit(one.images, one.ids, one.new, passed, whole=not windows)
 
 
-class MapSettings(NamedTuple):
-    """How maps are post-processed.
-
-    Attributes:
-        color_mean: which frames complete each other's maps by color; ``clip`` means a window.
-        focus: power of the focus on a class; 0: none.
-        tag: index of that class; None: the class that the classifier finds in the window.
-        network: has the outputs of the passes.
-        stopping: once one of them is set, nobody waits for a pass.
-    """
-
-    color_mean: ColorMean
-    focus: float
-    tag: int | None
-    network: AnyNetwork
-    stopping: tuple[Event, ...]
-
-    def start(self, parts: list[PassRows], windows: npt.NDArray[np.int64]) -> Callable[[], HostOutput]:
-        """Start to post-process B frames, of which ``windows`` (B,) are the window ids."""
-        colors = {"off": None, "frame": np.arange(len(windows)), "clip": windows}[self.color_mean]
-        how = PostProcessing(colors, windows if self.focus else None, self.tag, self.focus)
-        return self.network.postprocess(parts, how, *self.stopping)
-
-
 def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
     """Stage 3 without look-ahead: post-process the maps of each frame by itself; ``cuts`` has no look-ahead either.
 
@@ -254,27 +225,9 @@ def find_candidates(
             yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
 
 
-def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], items: list[S], parts: int) -> list[T]:
-    """Do ``work`` on at most ``parts`` parts of ``items`` at the same time, and join the results in order.
-
-    For work that releases the interpreter's lock, as OpenCV's does.
-    """
-    length = max(2, -(-len(items) // parts))
-    pieces = [items[start : start + length] for start in range(0, len(items), length)]
-    done = map(work, pieces) if len(pieces) == 1 else pool.map(work, pieces)
-    return [one for piece in done for one in piece]
-
-
 def _each(pool: ThreadPoolExecutor, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     """Do ``work`` on each item in threads."""
     return in_parts(pool, lambda part: [work(one) for one in part], list(items), BOX_THREADS)
-
-
-def softmax(logits: Float32Array) -> Float32Array:
-    """Probabilities (B, K) of logits (B, K)."""
-    odds = np.exp(logits - logits.max(1, keepdims=True))
-    probabilities: Float32Array = odds / odds.sum(1, keepdims=True)
-    return probabilities
 
 
 def _resize(

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
-from colocam.inference.fold import add_relu_, fold_batch_norms, fold_two_maps, fuse_relus
 from colocam.inference.network import SIDE_BY_SIDE, HostOutput, Ids, NetworkOutput, PostProcessing, completed, joined
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import classes_of, of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
+from colocam.models.folding import add_relu_, fold_batch_norms, fold_two_maps, fuse_relus
 from colocam.models.localizer_net import expanded
 from colocam.models.model_file import load_model
 from colocam.models.resnet import ResNet

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+S = TypeVar("S")
 T = TypeVar("T")
 Indices = TypeVar("Indices")
 Tensors: TypeAlias = "dict[str, Tensor]"
@@ -112,3 +113,14 @@ def prefetch(
     with closing(ahead(loaded(), STEPS_AHEAD - 1, "prefetch")) as ready:
         for step, indices, tensors in ready:
             yield step, indices, {name: t.to(device, non_blocking=True) for name, t in tensors.items()}
+
+
+def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], items: list[S], parts: int) -> list[T]:
+    """Do ``work`` on at most ``parts`` parts of ``items`` at the same time, and join the results in order.
+
+    For work that releases the interpreter's lock, as OpenCV's does.
+    """
+    length = max(2, -(-len(items) // parts))
+    pieces = [items[start : start + length] for start in range(0, len(items), length)]
+    done = map(work, pieces) if len(pieces) == 1 else pool.map(work, pieces)
+    return [one for piece in done for one in piece]

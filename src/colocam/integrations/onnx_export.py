@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.inference.onnx_network import CARD, FRAMES, OUTPUTS, open_onnx
+from colocam.inference.network import CARD, FRAMES, OUTPUTS, open_onnx
 from colocam.inference.stages import read_passes
 from colocam.inference.videos import find_videos
 from colocam.models import LocalizerNet, foreground

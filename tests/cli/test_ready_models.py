@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from colocam.cli import ready_models as ready
+from colocam.cli.ready_models import DEFAULT, find_model, looks_like_model
 from colocam.errors import ColocamError
-from colocam.inference import ready_models as ready
-from colocam.inference.onnx_network import open_onnx
-from colocam.inference.ready_models import DEFAULT, find_model, looks_like_model
+from colocam.inference.network import open_onnx
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "stored" / "version-0.1.0"

@@ -12,8 +12,8 @@ import torch
 
 import colocam as package
 from colocam.errors import ColocamError
-from colocam.inference import onnx_export as onnx_model
-from colocam.inference.onnx_export import export_onnx
+from colocam.integrations import onnx_export as onnx_model
+from colocam.integrations.onnx_export import export_onnx
 from colocam.models.model_file import load_model
 
 SIDE = 32

@@ -101,7 +101,7 @@ def add_relu_(y: Tensor, bias: Tensor, shortcut: Tensor | None) -> Tensor:
     if not (y.is_cuda and y.is_contiguous(memory_format=layout) and fits):
         y = y.add_(bias[:, None, None])
         return (y if shortcut is None else y.add_(shortcut)).relu_()
-    from colocam.inference import fused_kernels  # noqa: PLC0415 - Triton is not everywhere
+    from colocam.models import fused_kernels  # noqa: PLC0415 - Triton is not everywhere
 
     fused_kernels.add_relu[-(-y.numel() // fused_kernels.BLOCK),](
         y, bias, y if shortcut is None else shortcut, y.numel(), channels=y.shape[1], shortcut=shortcut is not None,

@@ -1,26 +1,31 @@
-"""Stage 5 of the way from frames to boxes, on demand: the masks of a segmenter, window by window."""
+"""Stages 5 to 7, from candidate boxes to rows: masks of a segmenter on demand, boxes over time, localizations."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
 from threading import Event
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from colocam.boxes.candidates import Candidates
-from colocam.boxes.extract import scale_boxes
-from colocam.inference.passes import Passes
-from colocam.inference.stages import AnyNetwork, softmax
+from colocam.boxes.extract import mask_of_box, scale_boxes
+from colocam.config.card import Card
+from colocam.inference.network import softmax
+from colocam.inference.options import Options
+from colocam.inference.passes import AnyNetwork, Passes
 from colocam.maps.postprocess import array_classes_of
 from colocam.segment.objects import find_objects
 from colocam.segment.refine import PADDING_COLOR, MaskCandidates, choose_masks, extents, mask_candidates
 from colocam.segment.segmenter import Segmenter
-from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float64Array, Image, Levels, ObjectMask
+from colocam.temporal.path import NONE, margin
+from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
+from colocam.temporal.smoothing import LOOK_AHEAD, FrameObservation, Shots, single, steady
+from colocam.types import Box, Float64Array, Image, Levels, Localization, ObjectMask, VideoFrame, heat_of
 from colocam.utils.progress import long_work, wait_for
 from colocam.video.frame_ring import resize_into
 
@@ -47,7 +52,7 @@ def refine_windows(
     passed: Callable[[int], object],
     stopping: tuple[Event, ...],
 ) -> Iterator[Window]:
-    """Give the frames of each window their masks, in order; the segmenter works on the next window meanwhile."""
+    """Stage 5: give the frames of each window their masks, in order; meanwhile the segmenter works on the next one."""
     pool = ThreadPoolExecutor(1, "segmenter")
     waiting: deque[tuple[Window, Future[Found]]] = deque()
 
@@ -130,6 +135,106 @@ class SeveralMasks:
             cv2.copyTo(small, cv2.resize(255 * mask, (side, side), interpolation=cv2.INTER_LINEAR) // 128, crop)
         boxes = extents(masks.astype(bool)) / np.tile(masks.shape[:0:-1], 2)
         return softmax(network.classify_crops(crops, boxes.astype(np.float32)))[:, tag].astype(np.float64)
+
+
+class RowSettings(NamedTuple):
+    """How rows are made.
+
+    Attributes:
+        options: of the localizer.
+        card: of its model.
+        tag: index of the class of the option ``tag``; None: the class that the classifier finds.
+        refined: name of the segmenter; None: there is none.
+    """
+
+    options: Options
+    card: Card
+    tag: int | None
+    refined: str | None
+
+
+def over_time(
+    observations: Iterable[FrameObservation], shots: Shots | None, settings: RowSettings
+) -> Iterator[FrameObservation]:
+    """Stage 6: choose, track and smooth boxes, or take each frame by itself."""
+    options, card = settings.options, settings.card
+    look_ahead = LOOK_AHEAD[options.smooth]
+    calibration = Calibration(*(card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
+    if look_ahead is None:
+        presence = Presence(calibration, 0, settings.tag, 1.0)
+        return single(observations, presence, instances=options.instances)
+    presence = Presence(calibration, look_ahead.path, settings.tag, SHARE)
+    return steady(observations, look_ahead, presence, shots, instances=options.instances)
+
+
+def make_rows(
+    observations: Iterable[FrameObservation], settings: RowSettings
+) -> Generator[tuple[VideoFrame, Localization], None, None]:
+    """Stage 7: the localizations of each frame; one without a box where all objects are hidden."""
+    last = -1
+    for observation in observations:
+        row = _row(observation, settings)
+        if row.box is not None or row.frame != last:
+            last = row.frame
+            yield observation.frame, row
+
+
+def _row(observation: FrameObservation, settings: RowSettings) -> Localization:
+    frame, raw, options = observation.frame, observation.raw_map, settings.options
+    height, width = frame.image.shape[:2]
+    probabilities = observation.probabilities
+    seen = int(probabilities.argmax()) if observation.tag is None else observation.tag
+    best = seen if settings.tag is None else settings.tag
+    box: Box | None = None
+    score, lead, mask, refined = 0.0, None, None, None
+    shown = options.presence is None or observation.presence >= options.presence
+    if observation.box is not None and shown:
+        rows, columns = raw.shape
+        limits = (columns - 1, rows - 1) * 2
+        # Plain numbers: arrays of four take several times as long.
+        inside = [min(max(at, 0.0), limit) for at, limit in zip(observation.box.tolist(), limits, strict=True)]
+        x1, y1, x2, y2 = map(round, inside)
+        mean = cv2.mean(heat_of(raw[y1 : y2 + 1, x1 : x2 + 1]))[0]
+        score = mean if observation.score is None else observation.score
+        box = Box(*scale_boxes(np.array(inside), (columns, rows), (width, height)).tolist())
+        lead = None if options.instances else margin(observation.candidates, observation.box)
+        if observation.choice == NONE:
+            pass  # a gap of the track that was filled
+        elif observation.masks:
+            chosen = observation.masks[observation.choice]
+            mask = chosen.in_frame(height, width)
+            box = Box(*chosen.box.tolist())
+            refined = settings.refined
+        elif observation.mask is not None:
+            mask = observation.mask
+            box = Box(*extents(mask).tolist())
+            refined = settings.refined
+        elif options.masks:
+            mask = _outline_of(observation, height, width)
+    return Localization(
+        frame=frame.index,
+        pts=frame.pts,
+        tag=settings.card.tags[best],
+        probability=float(probabilities[best]),
+        box=box,
+        score=score,
+        raw_map=raw,
+        track=observation.track if shown else None,
+        presence=None if settings.card.presence is None else observation.presence,
+        margin=lead,
+        mask=mask,
+        refined=refined,
+        shot_probability=None if observation.tag is None else float(observation.shares[best]),
+    )
+
+
+def _outline_of(observation: FrameObservation, height: int, width: int) -> npt.NDArray[np.bool_] | None:
+    """Outline (height, width) of the chosen candidate in the map that it was found in; None where nothing is left."""
+    choice, candidates = observation.choice, observation.candidates
+    threshold = float(candidates.thresholds[choice])
+    if observation.look is not None:
+        return observation.look.mask(choice, threshold, (height, width))
+    return mask_of_box(observation.levels, threshold, candidates.boxes[choice].tolist(), (width, height))
 
 
 def _images_and_levels(window: Window) -> tuple[list[Image], Levels]:

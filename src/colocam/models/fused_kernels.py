@@ -1,4 +1,4 @@
-"""The Triton kernel of :mod:`colocam.inference.fold`."""
+"""The Triton kernel of :mod:`colocam.models.folding`."""
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201
