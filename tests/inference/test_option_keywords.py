@@ -15,8 +15,15 @@ from colocam.cli import shared_options
 from colocam.errors import ColocamError
 from colocam.inference import localizer as module
 from colocam.inference import options
+from colocam.inference.engine import Model
 from colocam.inference.options import DEFAULT, Help, Options, make_options
+from colocam.inference.results import Tables, Writing
+from colocam.inference.videos import Video
+from colocam.inference.worker import LocalizeVideo
+from colocam.video.frame_choice import ALL
+from colocam.video.input import VideoInput
 
+STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"
 CALLS = """
 from colocam.inference.localizer import Localizer
 
@@ -39,6 +46,15 @@ def test_results_of_earlier_versions_are_found_again():
     unset = ("batch", "tag", "presence", "threshold", "color_mean", "focus", "motion", "chooser", "device")
     earlier = {"smooth": "offline", "masks": False, "instances": False}
     assert Options(batch=4, refine="sam.onnx").settings() == {**dict.fromkeys(unset), **earlier}
+
+
+def test_keys_of_earlier_versions_stay():
+    """Of the tables of 'localize', and of a part of 'label' with a tag; computed by 0.2.0."""
+    model, video = STORED / "model.onnx", VideoInput("a.mp4")
+    sink = Tables(Path("out"), Writing(annotate=False))
+    plain, tagged = (LocalizeVideo(Video(video, "a", tag), sink, Model(model).key(ALL)) for tag in (None, "owl"))
+    assert sink.made(plain.key("abc")) == "1514eaff120442b061ffc82c041002f41a213254ba6dad6dfd89da36b06635a9"
+    assert tagged.key("abc") == "db35744c4cf6462545395d4a2f5ff8291fec9c4effc39ae8eb7ad9fae3ff10a1"
 
 
 def test_a_new_option_is_written_in_one_place(monkeypatch):

@@ -228,8 +228,8 @@ def open_pool(
 
 def _is_known_elsewhere(localizer: Localizer, model: Model) -> bool:
     """Whether workers know the chooser, which a script may have registered in this process alone."""
-    own = localizer.chooser.candidates.__module__.startswith("colocam.")
-    return own or bool(model.extensions) or bool(entry_points(group=GROUP))
+    shipped = localizer.chooser.candidates.__module__.startswith("colocam.")
+    return shipped or bool(model.extensions) or bool(entry_points(group=GROUP))
 
 
 def most_workers(localizer: Localizer) -> int:

@@ -86,7 +86,9 @@ def label_videos(
     Raises:
         ColocamError: at the end, if videos were set aside; at once, if no video can be labeled.
     """
-    execution, run, labels = execution or Execution(), Path(run).absolute(), Path(out).absolute()
+    execution = execution or Execution()
+    run = Path(run).absolute()
+    labels = Path(out).absolute()
     if not stored(run).exists():
         raise ColocamError(f"no model at {run}: give a run folder of 'colocam train', or an ONNX file made from it")
     catalogued = _tagged(read_videos(Path(catalogue).absolute(), labels), options.tag)
@@ -118,8 +120,11 @@ class _Corpus:
         execution: Execution,
         long: int,
     ) -> None:
-        self._model, self._labels, self._execution = model, labels, execution
-        key, sink = model.key(choice), Parts(labels, long)
+        self._model = model
+        self._labels = labels
+        self._execution = execution
+        key = model.key(choice)
+        sink = Parts(labels, long)
         self._tasks = [LocalizeVideo(video, sink, key, choice) for video in videos]
         host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
         self._memory = labels / "digests" / f"{host}-{execution.shard}.jsonl"
@@ -166,7 +171,9 @@ class _Corpus:
         def passed(frames: int) -> None:
             advance(frames, self._note)
 
-        limit, workers, busy = self._execution.limit, self._execution.workers, len(self.waiting)
+        limit = self._execution.limit
+        workers = self._execution.workers
+        busy = len(self.waiting)
         if self._execution.ray is not None:
             return closing(RayWorkers(self._model, self._execution.ray, workers, self._memory, passed, limit))
         return open_pool(

@@ -60,7 +60,8 @@ def localize_file(
     Raises:
         ColocamError: the video cannot be read, or a file that is not ours stands where a result must be written.
     """
-    out, writing = Path(out), Writing(table, annotate, choice, overlay)
+    out = Path(out)
+    writing = Writing(table, annotate, choice, overlay)
     (named,) = find_videos([video], out, format=format)
     refuse_overwriting(writing.all_files(named, out), stored_videos([named]))
     model = Model(Path(run), options)
@@ -103,7 +104,8 @@ def localize_videos(
     Raises:
         ColocamError: at the end, if a video was skipped.
     """
-    writing, out = writing or Writing(), Path(out)
+    writing = writing or Writing()
+    out = Path(out)
     named = find_videos(videos, out, format=format)
     refused = _refused(named, writing, out)
     skipped = [_left_out(error, len(named)) for error in refused.values()]
@@ -114,7 +116,7 @@ def localize_videos(
     busy = min(len(waiting), _kept_busy(waiting, writing) if workers is None else len(waiting))
     if options.refine is not None or any(video.stored is None for video in waiting):
         busy = 1
-    done, frames, empty = 0, 0, 0
+    done = frames = empty = 0
     with ExitStack() as stack:
         shown = busy > 1 and workers != 1
         for folder in {(out / video.name).parent for video in waiting} if shown else ():
@@ -134,11 +136,12 @@ def localize_videos(
             elif outcome.error is not None:
                 skipped.append(_left_out(outcome.error, len(named)))
             elif outcome.result["written"]:
-                frames, empty = frames + outcome.result["frames"], empty + outcome.result["empty"]
+                frames += outcome.result["frames"]
+                empty += outcome.result["empty"]
                 yield writing.files(task.video, out)
     if frames:
-        asked, bound = options.presence, absent_below(options.presence)
-        what = f"--presence {bound} hides their boxes" if asked is None else "their boxes are hidden"
+        bound = absent_below(options.presence)
+        what = f"--presence {bound} hides their boxes" if options.presence is None else "their boxes are hidden"
         say(f"{empty} of {frames} frames look empty (presence below {bound}){f': {what}' if empty else ''}")
     if skipped:
         what = "cannot be read" if all(isinstance(error, UnreadableError) for error in skipped) else "were left out"
@@ -179,7 +182,8 @@ def _kept_busy(videos: Sequence[Video], writing: Writing) -> int:
 
 def _refused(videos: Sequence[Video], writing: Writing, out: Path) -> dict[Video, ForeignFileError]:
     """Videos whose results would be written over videos of this command, and why they are left out."""
-    stored, refused = stored_videos(videos), {}
+    stored = stored_videos(videos)
+    refused = {}
     for video in videos:
         try:
             refuse_overwriting(writing.all_files(video, out), stored)

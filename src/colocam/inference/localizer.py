@@ -184,8 +184,8 @@ class Localizer:
         """
         from colocam.integrations.hub_model import fetch  # noqa: PLC0415 - an extra
 
-        asked = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
-        return cls.load(fetch(name, **asked), device, **options)
+        folder = fetch(name, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only)
+        return cls.load(folder, device, **options)
 
     def save_pretrained(self, folder: str | Path) -> Path:
         """Write weights, model.json and a model card into a folder, as the Hugging Face hub holds them."""
@@ -261,8 +261,8 @@ class Localizer:
                 self.stream(reader.frames(choice, layout_for(self)), live=reader.source.live, images=False)
             ) as stream,
         ):
-            for _, found in stream:
-                yield found
+            for _, row in stream:
+                yield row
 
     def stream(
         self,
@@ -290,8 +290,13 @@ class Localizer:
             stopping: once one of them is set, this ends with an error as soon as it can; the running pass is left to
                 itself.
         """
-        smooth, look_ahead = self.options.smooth, LOOK_AHEAD[self.options.smooth]
-        rows = 1 if live else min(self.network.rows, ROWS_ONLINE) if smooth == "online" else self.network.rows
+        smooth = self.options.smooth
+        look_ahead = LOOK_AHEAD[smooth]
+        rows = self.network.rows
+        if live:
+            rows = 1
+        elif smooth == "online":
+            rows = min(rows, ROWS_ONLINE)
         read = read_passes(
             frames,
             self.card.size,
@@ -309,14 +314,17 @@ class Localizer:
         postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
         cuts = CutFinder(look_ahead.cuts if look_ahead else 0)
         mapped = postprocess(ahead(submitted, max(1, WINDOW // rows), "network"), cuts, settings)
-        motion = None if not self.motion else WeighWindows() if smooth == "offline" else WeighByPast()
+        motion: WeighWindows | WeighByPast | None = None
+        if self.motion:
+            motion = WeighWindows() if smooth == "offline" else WeighByPast()
         observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
         if self.looks > 1:
             second = SecondLook(settings, rows, self._threshold_of, self._boxes_of, windows=smooth == "offline")
             observed = look_again(ahead(observed, 1, "first looks"), second, self.looks - 1)
         if self.segmenter is not None:
-            one, several = OneMask(self.segmenter), SeveralMasks(self.segmenter, self.network, self._tag)
-            refiner: Refiner[Any] = several if self.options.instances else one
+            refiner: Refiner[Any] = OneMask(self.segmenter)
+            if self.options.instances:
+                refiner = SeveralMasks(self.segmenter, self.network, self._tag)
             observed = refine_windows(ahead(observed, 1, "boxes"), refiner, passed, either)
         name = "boxes" if self.segmenter is None else "masks"
         with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
@@ -326,12 +334,12 @@ class Localizer:
 
     def _threshold_of(self, logits: Float32Array) -> list[float]:
         """τ of each of B frames from their logits (B, K): that of the class of their window, or of each by itself."""
-        own = self.card.class_thresholds
-        if own is None or self.options.threshold is not None:
+        of_classes = self.card.class_thresholds
+        if of_classes is None or self.options.threshold is not None:
             return [self.threshold] * len(logits)
         windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
         windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
-        return [own[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
+        return [of_classes[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
 
 
 def layout_for(localizer: Localizer, *, images: bool = False) -> FrameLayout:

@@ -132,8 +132,10 @@ class Passes:
     """
 
     def __init__(self, network: Network, shape: OutputShape) -> None:
-        self._network, self.shape = network, shape
-        self.rows, self.on_gpu = network.rows, network.on_gpu
+        self._network = network
+        self.shape = shape
+        self.rows = network.rows
+        self.on_gpu = network.on_gpu
         self._groups: dict[int, int] = {}
         self._testing = threading.Lock()
         self._owner = _Owner(network) if self.on_gpu else None
@@ -222,7 +224,8 @@ class Passes:
         Every pass has the same number of rows, so that rounding does not depend on n.
         """
         network = cast("CropNetwork", self._network)
-        rows, parts = network.crop_rows, []
+        rows = network.crop_rows
+        parts = []
         for start in range(0, len(images), rows):
             filled = np.zeros((rows, *images.shape[1:]), np.uint8)
             corners = np.tile(np.array([0, 0, 1, 1], np.float32), (rows, 1))
@@ -243,7 +246,8 @@ class Passes:
     def _rows_are_alike(self, rows: int) -> bool:
         side = self.shape.size
         group = np.random.default_rng(0).integers(0, 256, (GROUP, side, side, 3), np.uint8)
-        images, ids = np.tile(group, (rows // GROUP, 1, 1, 1)), np.zeros((rows, 2), np.int64)
+        images = np.tile(group, (rows // GROUP, 1, 1, 1))
+        ids = np.zeros((rows, 2), np.int64)
         output = self._wait_in_line(_Waiting(rows, images, ids, long_work(Future()), int)).result()
         first, *others = (rows_of(output, slice(at, at + GROUP)) for at in range(0, rows, GROUP))
         pairs = (pair for other in others for pair in zip(first, other, strict=True))

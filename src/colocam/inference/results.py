@@ -103,7 +103,7 @@ class Tables:
         """That nothing was ``written``, for a video whose files are there."""
         written = self.writing.files(video, self.out)
         _refuse_long_name(video, written)
-        if self.recompute or not _is_done(written, self._made(key)):
+        if self.recompute or not _is_done(written, self.made(key)):
             return None
         return {"written": False}
 
@@ -128,10 +128,10 @@ class Tables:
             counted = self._write(task, worker, reader, Written(video, stage / written.table.name))
             described = describe(source.path or Path(source.stem), reader)
             with explain_os_errors(folder):
-                publish_results(stage, files, described, self._made(key))
+                publish_results(stage, files, described, self.made(key))
         return {"written": True, **counted}
 
-    def _made(self, key: str | None) -> str | None:
+    def made(self, key: str | None) -> str | None:
         """Digest of the key and of what is written; None for a video that is not stored."""
         return None if key is None else text_digest(json.dumps([key, asdict(self.writing)], sort_keys=True))
 

@@ -102,8 +102,11 @@ def read_passes(
         grays: whether to make gray copies, which motion is computed from.
         images: whether the frames keep their images; without, these have their size alone and take no memory.
     """
-    frames, index, resized = iter(frames), 0, np.zeros((0, size, size, 3), np.uint8)
-    ids, stream = np.zeros((0, 2), np.int64), secrets.randbits(62)  # as no other process will choose
+    frames = iter(frames)
+    index = 0
+    resized = np.zeros((0, size, size, 3), np.uint8)
+    ids = np.zeros((0, 2), np.int64)
+    stream = secrets.randbits(62)  # as no other process will choose
     with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
         for first in frames:
             while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:  # whether they are kept or not
@@ -129,8 +132,8 @@ def submit_passes(
 ) -> Iterator[tuple[Pass, PassRows]]:
     """Stage 2: start the network on each pass; with ``windows`` only the outputs of new rows are used."""
     with closing(passes):
-        for one in passes:
-            yield one, network.submit(one.images, one.ids, one.new, passed, whole=not windows)
+        for batch in passes:
+            yield batch, network.submit(batch.images, batch.ids, batch.new, passed, whole=not windows)
 
 
 def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
@@ -139,10 +142,12 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
     All rows of a pass are post-processed, so that the kernels do not depend on the number of new frames.
     """
     with closing(passes):
-        for one, rows in passes:
-            wait = settings.start([rows], np.arange(len(one.images)))
-            found = np.zeros(len(one.frames), bool) if one.histograms is None else cuts.push(one.histograms)
-            yield MappedFrames(one.frames, one.ids[one.new], found, partial(_new_rows, wait, one.new), one.grays)
+        for batch, rows in passes:
+            wait = settings.start([rows], np.arange(len(batch.images)))
+            decided = np.zeros(len(batch.frames), bool) if batch.histograms is None else cuts.push(batch.histograms)
+            yield MappedFrames(
+                batch.frames, batch.ids[batch.new], decided, partial(_new_rows, wait, batch.new), batch.grays
+            )
 
 
 def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
@@ -154,13 +159,16 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
     outputs: list[PassRows] = []
     grays: list[Levels] = []
     ids = np.zeros((0, 2), np.int64)
-    decided, starts, position = np.zeros(0, bool), np.zeros(0, bool), 0
+    decided = np.zeros(0, bool)
+    starts = np.zeros(0, bool)
+    position = 0
 
-    def complete(found: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
-        """The windows that are complete with the next decisions ``found``."""
+    def complete(decisions: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
+        """The windows that are complete with the next ``decisions``."""
         nonlocal frames, outputs, grays, ids, decided, starts, position
-        begun, position = window_starts(found, position)
-        decided, starts = np.concatenate([decided, found]), np.concatenate([starts, begun])
+        begun, position = window_starts(decisions, position)
+        decided = np.concatenate([decided, decisions])
+        starts = np.concatenate([starts, begun])
         ends = [*np.flatnonzero(starts[1:]) + 1]
         if len(starts) and (last or len(starts) - (ends or [0])[-1] == WINDOW):
             ends.append(len(starts))
@@ -169,17 +177,20 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
             mapped = settings.start(taken, np.zeros(length, np.int64))
             gray = np.stack(grays[:length]) if grays else None
             yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped, gray)
-            frames, ids, decided, starts = frames[length:], ids[length:], decided[length:], starts[length:]
+            frames = frames[length:]
+            ids = ids[length:]
+            decided = decided[length:]
+            starts = starts[length:]
             grays = grays[length:]
 
     with closing(passes):
-        for one, rows in passes:
+        for batch, rows in passes:
             outputs.append(rows)
-            frames += one.frames
-            grays.extend([] if one.grays is None else one.grays)
-            ids = np.concatenate([ids, one.ids[one.new]])
-            assert one.histograms is not None
-            yield from complete(cuts.push(one.histograms))
+            frames += batch.frames
+            grays.extend([] if batch.grays is None else batch.grays)
+            ids = np.concatenate([ids, batch.ids[batch.new]])
+            assert batch.histograms is not None
+            yield from complete(cuts.push(batch.histograms))
         yield from complete(cuts.finish(), last=True)
 
 
@@ -199,35 +210,35 @@ def find_candidates(
     """
 
     def observe(
-        some: MappedFrames, output: HostOutput, weighed: Levels | None, thresholds: list[float], part: list[int]
+        window: MappedFrames, output: HostOutput, weighed: Levels | None, thresholds: list[float], part: list[int]
     ) -> list[FrameObservation]:
-        own = slice(part[0], part[-1] + 1)
-        levels = to_8bit(output.maps[own]) if weighed is None else weighed[own]
+        rows = slice(part[0], part[-1] + 1)
+        levels = to_8bit(output.maps[rows]) if weighed is None else weighed[rows]
         boxes = [
             box
-            for threshold, same in groupby(zip(thresholds[own], levels, strict=True), key=itemgetter(0))
+            for threshold, same in groupby(zip(thresholds[rows], levels, strict=True), key=itemgetter(0))
             for box in boxes_of(np.stack([level for _, level in same]), threshold)
         ]
-        values = (softmax(output.logits[own]), output.maps[own], levels, boxes)
-        scalars = (some.cuts[own].tolist(), output.foreground[own].tolist())
-        columns = (some.frames[own], *values, output.peaks[own], *scalars)
-        return [FrameObservation(*one) for one in zip(*columns, strict=True)]
+        values = (softmax(output.logits[rows]), output.maps[rows], levels, boxes)
+        scalars = (window.cuts[rows].tolist(), output.foreground[rows].tolist())
+        columns = (window.frames[rows], *values, output.peaks[rows], *scalars)
+        return [FrameObservation(*cells) for cells in zip(*columns, strict=True)]
 
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
-        for some in mapped:
-            output = require_numbers(some.output())
-            if not np.array_equal(output.ids, some.ids):
+        for window in mapped:
+            output = require_numbers(window.output())
+            if not np.array_equal(output.ids, window.ids):
                 raise ColocamError("the network returned rows of another video, a fault of colocam: please report it")
             weighed = None
-            if motion is not None and some.grays is not None:
-                weighed = motion.push(to_8bit(output.maps), some.grays, some.cuts, partial(_each, pool))
-            work = partial(observe, some, output, weighed, threshold_of(output.logits))
-            yield in_parts(pool, work, list(range(len(some.frames))), BOX_THREADS)
+            if motion is not None and window.grays is not None:
+                weighed = motion.push(to_8bit(output.maps), window.grays, window.cuts, partial(_each, pool))
+            work = partial(observe, window, output, weighed, threshold_of(output.logits))
+            yield in_parts(pool, work, list(range(len(window.frames))), BOX_THREADS)
 
 
 def _each(pool: ThreadPoolExecutor, work: Callable[[S], T], items: Sequence[S]) -> list[T]:
     """Do ``work`` on each item in threads."""
-    return in_parts(pool, lambda part: [work(one) for one in part], list(items), BOX_THREADS)
+    return in_parts(pool, lambda part: [work(item) for item in part], list(items), BOX_THREADS)
 
 
 def _resize(
@@ -242,10 +253,10 @@ def _resize(
             images[at] = resized
         else:
             resize_into(frames[at].image, images[at])
-    own = slice(part[0], part[-1] + 1)
+    rows = slice(part[0], part[-1] + 1)
     if grays is not None:
-        grays[own] = gray_frames(images[own])
-    return [color_histograms(images[own])] if histograms else []
+        grays[rows] = gray_frames(images[rows])
+    return [color_histograms(images[rows])] if histograms else []
 
 
 def _without_image(frame: VideoFrame) -> VideoFrame:

@@ -114,8 +114,8 @@ class TorchNetwork:
         filled = sum(map(len, images))
         np.concatenate(images, out=host.numpy()[:filled])
         host[filled:] = 0
-        own = torch.empty(ids.shape, dtype=ids.dtype, pin_memory=pinned).copy_(ids)
-        there = (part.to(self.device, non_blocking=True) for part in (host, own))
+        host_ids = torch.empty(ids.shape, dtype=ids.dtype, pin_memory=pinned).copy_(ids)
+        there = (part.to(self.device, non_blocking=True) for part in (host, host_ids))
         tensors = dict(zip(("frames", "ids"), there, strict=True))
         tensors["frames"] = tensors["frames"].permute(0, 3, 1, 2)
         if rows not in self._recorded:
@@ -180,12 +180,12 @@ def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> 
     if how.colors is not None or how.windows is not None:
         # Ids stay on the host: their number is read from them, which would make the host wait for a GPU.
         colors = None if how.colors is None else torch.from_numpy(how.colors)
-        own = None
+        activation = None
         if how.windows is not None:
             windows = torch.from_numpy(how.windows)
-            own = of_classes(activations, classes_of(logits, windows, how.tag))
+            activation = of_classes(activations, classes_of(logits, windows, how.tag))
         levels = maps.dtype == torch.uint8
-        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, own, how.power)
+        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, activation, how.power)
         maps = to_8bit(finished) if levels else finished
     wait = download(logits, maps, peaks, sure, ids)
     return lambda: HostOutput(*wait())

@@ -123,4 +123,4 @@ def in_parts(pool: ThreadPoolExecutor, work: Callable[[list[S]], Iterable[T]], i
     length = max(2, -(-len(items) // parts))
     pieces = [items[start : start + length] for start in range(0, len(items), length)]
     done = map(work, pieces) if len(pieces) == 1 else pool.map(work, pieces)
-    return [one for piece in done for one in piece]
+    return [result for results in done for result in results]
