@@ -17,6 +17,7 @@ from colocam.types import Overlay
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.locks import clear_dead
 from colocam.utils.progress import progress, say
+from colocam.video.description import read_made
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
 
@@ -158,7 +159,13 @@ def _to_do(model: Model, videos: Sequence[Video], sink: Tables) -> deque[Localiz
         raise
     tasks = [LocalizeVideo(video, sink, key, choice) for video in videos]
     looks = look_at(tasks, FileDigests(sink.out / MEMORY))
-    return deque(task for task, look in zip(tasks, looks, strict=True) if look.result is None)
+    to_do = deque(task for task, look in zip(tasks, looks, strict=True) if look.result is None)
+    made = [read_made(sink.writing.files(task.video, sink.out).table) for task in to_do]
+    again = len(made) - made.count(None)
+    if again and not sink.recompute:
+        what = f"{again} tables were" if again > 1 else "a table was"
+        say(f"{what} made of another video, with other settings or by another version: computed again")
+    return to_do
 
 
 def _unseen(*_: object) -> None:

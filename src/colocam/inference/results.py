@@ -133,7 +133,12 @@ class Tables:
 
     def made(self, key: str | None) -> str | None:
         """Digest of the key and of what is written; None for a video that is not stored."""
-        return None if key is None else text_digest(json.dumps([key, asdict(self.writing)], sort_keys=True))
+        if key is None:
+            return None
+        written = asdict(self.writing)
+        if not self.writing.annotate:
+            del written["overlay"]  # which 0.2.0 did not have: its tables are found again
+        return text_digest(json.dumps([key, written], sort_keys=True))
 
     def _write(self, task: LocalizeVideo, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
         localizer, source, choice = worker.localizer(task.video.tag), reader.source, task.choice
