@@ -17,8 +17,8 @@ import numpy as np
 from PIL import Image as PillowImage
 
 from colocam.boxes.iou import iou
+from colocam.cli.ready_models import find_model
 from colocam.inference.localizer import Localizer
-from colocam.inference.ready_models import find_model
 from colocam.segment import load_segmenter
 from colocam.serve.clicks import Click, box_in_map, box_of_segmenter, embed
 from colocam.serve.video_data import small_levels
