@@ -161,15 +161,15 @@ def vote(observations: Iterable[FrameObservation], calibration: Calibration) -> 
     """
     votes: Float64Array = np.zeros(1)  # becomes (K,) with the first frame
     for observation in observations:
-        own = observation.probabilities / (1 + np.exp(-calibration.evidence(observation.peaks)))
-        votes = (0 if observation.cut else 1 - 1 / MEMORY) * votes + own
+        vote_of_frame = observation.probabilities / (1 + np.exp(-calibration.evidence(observation.peaks)))
+        votes = (0 if observation.cut else 1 - 1 / MEMORY) * votes + vote_of_frame
         observation.votes = votes
         yield observation
 
 
 def votes_of_shot(observation: FrameObservation, coming: Iterable[FrameObservation]) -> Float64Array:
     """(K,) votes for the classes in the shot, up to the last frame of ``coming`` that belongs to it."""
-    *_, last = (observation, *takewhile(lambda one: not one.cut, coming))
+    *_, last = (observation, *takewhile(lambda following: not following.cut, coming))
     return last.votes
 
 
@@ -199,7 +199,7 @@ class Followed(NamedTuple):
 
     time: int
     observation: FrameObservation
-    found: dict[int, tuple[int, list[float]]]
+    tracks: dict[int, tuple[int, list[float]]]
 
 
 def number(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
@@ -207,20 +207,24 @@ def number(observations: Iterable[FrameObservation], shots: Shots | None = None)
 
     A track ends at a cut, after :data:`GAP` frames without the object, and where two consecutive boxes do not overlap.
     """
-    track, last, seen = -1, None, 0
+    track = -1
+    last: Float64Array | None = None
+    seen = 0
     for time, observation in enumerate(observations):
         if observation.cut:
             last = None
             if shots is not None:
                 shots[observation.frame.index] = track + 1
-        found = {}
+        tracks = {}
         if observation.choice != NONE:
             refined = observation.refined
             box = observation.candidates.boxes[observation.choice] if refined is None else refined
             if last is None or time - seen > GAP + 1 or iou(last, box) == 0:
                 track += 1
-            found, last, seen = {track: (observation.choice, box.tolist())}, box, time
-        yield Followed(time, observation, found)
+            tracks = {track: (observation.choice, box.tolist())}
+            last = box
+            seen = time
+        yield Followed(time, observation, tracks)
 
 
 class _Seen(NamedTuple):
@@ -265,13 +269,14 @@ def follow(observations: Iterable[FrameObservation], shots: Shots | None = None)
         expected = np.array([seen.box_at(time) for seen in last.values()]).reshape(-1, 4)
         counts = np.array([seen.frames for seen in last.values()])
         fits = iou(expected[:, None], boxes[None]) * (counts / (counts + 1))[:, None]
-        found = {tracks[row]: index for row, index in zip(*best_pairs(fits), strict=True) if fits[row, index] > 0}
-        last |= {track: last[track].next(time, boxes[index]) for track, index in found.items()}
-        for index in sorted(set(range(len(boxes))) - set(found.values())):
-            found[begun], last[begun] = index, _Seen(time, boxes[index])
+        chosen = {tracks[row]: index for row, index in zip(*best_pairs(fits), strict=True) if fits[row, index] > 0}
+        last |= {track: last[track].next(time, boxes[index]) for track, index in chosen.items()}
+        for index in sorted(set(range(len(boxes))) - set(chosen.values())):
+            chosen[begun] = index
+            last[begun] = _Seen(time, boxes[index])
             begun += 1
         corners = boxes.tolist()
-        yield Followed(time, observation, {track: (index, corners[index]) for track, index in found.items()})
+        yield Followed(time, observation, {track: (index, corners[index]) for track, index in chosen.items()})
 
 
 def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -> Iterator[FrameObservation]:
@@ -296,32 +301,32 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
 
     def decide() -> Iterator[FrameObservation]:
         nonlocal held
-        time, observation, found = waiting[0]
+        time, observation, tracks = waiting[0]
         if observation.cut:
             past.clear()
             held = {}
-        shot = [*past, waiting[0], *takewhile(lambda one: not one.observation.cut, islice(waiting, 1, None))]
-        given = {}
-        best = max(one.observation.candidates.scores.max(initial=0.0) for one in shot) if instances else inf
-        for track in sorted({track for one in shot for track in one.found}):
-            seen = [one for one in shot if track in one.found]
-            index = found[track][0] if track in found else NONE
+        shot = [*past, waiting[0], *takewhile(lambda frame: not frame.observation.cut, islice(waiting, 1, None))]
+        smoothed = {}
+        best = max(frame.observation.candidates.scores.max(initial=0.0) for frame in shot) if instances else inf
+        for track in sorted({track for frame in shot for track in frame.tracks}):
+            seen = [frame for frame in shot if track in frame.tracks]
+            index = tracks[track][0] if track in tracks else NONE
             if instances and _faint(track, index, seen, best, observation):
                 continue
             shown = not instances or index == 0 or len(seen) >= FLICKER * len(shot)
             if seen[0].time <= time <= seen[-1].time and (shown or not ahead):
-                times = np.array([one.time for one in seen], np.float64)
-                boxes = np.array([one.found[track][1] for one in seen])
-                counts = None if index == NONE else _counts(observation, found[track][1], boxes, sharpness)
+                times = np.array([frame.time for frame in seen], np.float64)
+                boxes = np.array([frame.tracks[track][1] for frame in seen])
+                counts = None if index == NONE else _counts(observation, tracks[track][1], boxes, sharpness)
                 box = smooth_box(times, boxes, time, width, damping, counts)
-                given[track] = index, box, _mean_score(seen, track, time) if instances else None
-            elif not ahead and shown and (instances or not found) and track in held and time - seen[-1].time <= GAP:
-                given[track] = index, *held[track]
-        held = {track: (box, score) for track, (_, box, score) in given.items()}
+                smoothed[track] = index, box, _mean_score(seen, track, time) if instances else None
+            elif not ahead and shown and (instances or not tracks) and track in held and time - seen[-1].time <= GAP:
+                smoothed[track] = index, *held[track]
+        held = {track: (box, score) for track, (_, box, score) in smoothed.items()}
         past.append(waiting.popleft())
-        for track, (index, box, score) in given.items():
+        for track, (index, box, score) in smoothed.items():
             yield replace(observation, choice=index, track=track, box=box, score=score)
-        if not given:
+        if not smoothed:
             yield observation
 
     for frame in frames:
@@ -347,26 +352,28 @@ def _faint(track: int, index: int, seen: Sequence[Followed], best: float, observ
     """
     if index == 0 and observation.presence >= ABSENT:
         return False
-    own = [one.observation.candidates.scores[one.found[track][0]] * one.observation.presence**0.5 for one in seen]
-    return bool(np.mean(own) < (FAINT_MASK if observation.masks else FAINT_REGION) * best)
+    scores = [
+        frame.observation.candidates.scores[frame.tracks[track][0]] * frame.observation.presence**0.5 for frame in seen
+    ]
+    return bool(np.mean(scores) < (FAINT_MASK if observation.masks else FAINT_REGION) * best)
 
 
 def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:
     """Mean of a track's scores in the frames where it is seen, with weights that fall with the time from ``time``."""
-    apart = np.array([one.time - time for one in seen])
-    scores = np.array([one.observation.candidates.scores[one.found[track][0]] for one in seen])
+    apart = np.array([frame.time - time for frame in seen])
+    scores = np.array([frame.observation.candidates.scores[frame.tracks[track][0]] for frame in seen])
     return float(np.average(scores, weights=np.exp(-0.5 * (apart / TRACKS_WIDTH) ** 2)))
 
 
 def _counts(
-    observation: FrameObservation, own: list[float], boxes: Float64Array, sharpness: float | None
+    observation: FrameObservation, box: list[float], boxes: Float64Array, sharpness: float | None
 ) -> Float64Array | None:
     """(n,) weights of boxes (n, 4) in a frame; None where all of them are 0.
 
-    Their scores in its map to the power ``sharpness``; None, for several objects: by their IoU with its ``own`` box.
+    Their scores in its map to the power ``sharpness``; None, for several objects: by their IoU with its own ``box``.
     """
     if sharpness is None:
-        counts = iou(np.array(own), boxes) ** TRACKS_SHARPNESS
+        counts = iou(np.array(box), boxes) ** TRACKS_SHARPNESS
     else:
         counts = explained(observation.levels, float(observation.candidates.thresholds[0]), boxes) ** sharpness
     return counts if counts.any() else None
