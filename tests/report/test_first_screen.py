@@ -10,7 +10,8 @@ import pytest
 
 from colocam.evaluation.metrics import CorLoc
 from colocam.report.gallery import gallery
-from colocam.report.page import confusion_table, pictures, render, sentence, serve_command
+from colocam.report.next_steps import serve_command
+from colocam.report.page import confusion_table, pictures, render, sentence
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0" / "run"
 CONFUSION = {"bus": {"bus": 7, "cat": 3}, "cat": {"cat": 5}, "<i>owl": {"bus": 1, "<i>owl": 8}}
@@ -106,11 +107,12 @@ def test_frames_to_check_say_how_to_open_them(make_run, add_review, tmp_path, mo
     add_review(run, ("cat/test-0", 4), ("cat/test-0", 9), ("bus/test-0", 4), ("gone/video", 4))
     monkeypatch.chdir(tmp_path)
     line = "colocam serve 'my run' 'some videos/cat/test-0.mp4' 'some videos/bus/test-0.mp4'"
-    assert serve_command(Path("my run"), gallery(run / "review.npz")) == line
+    names = [case.clip for case in gallery(run / "review.npz")[0].cases]
+    assert serve_command(Path("my run"), names) == line
     html = render(Path("my run")).replace("&#39;", "'")
     assert html.count(line) == 2, "as the next step, and beside the frames"
     (run / "data.json").write_text("{")
-    assert serve_command(Path("my run"), gallery(run / "review.npz")) == "colocam serve 'my run'"
+    assert serve_command(Path("my run"), names) == "colocam serve 'my run'"
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")

@@ -12,7 +12,7 @@ from colocam.report import write_report
 from colocam.report.page import render
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
-SECTIONS = ["results", "classes", "gallery", "training", "data", "environment", "configuration"]
+SECTIONS = ["next", "results", "classes", "gallery", "training", "data", "environment", "configuration"]
 
 
 class Page(HTMLParser):
@@ -50,7 +50,8 @@ class Page(HTMLParser):
     def sections(self):
         """Ids of the sections, to each of which there is a link."""
         found = [attrs["id"] for attrs in self.all("section")]
-        assert [attrs["href"] for attrs in self.all("a")] == [f"#{name}" for name in found]
+        links = [attrs["href"] for attrs in self.all("a")]
+        assert [link for link in links if link.startswith("#")] == [f"#{name}" for name in found]
         return found
 
 
@@ -88,8 +89,8 @@ def test_nothing_is_fetched_and_nothing_runs(html, page):
     assert not page.all("link")
     assert not page.all("iframe")
     assert not [attrs for _, attrs in page.tags if any(key.startswith("on") for key in attrs)]
-    addresses = [
-        attrs[key] for _, attrs in page.tags for key in ("src", "href", "xlink:href", "data") if attrs.get(key)
+    addresses = [attrs[key] for _, attrs in page.tags for key in ("src", "xlink:href", "data") if attrs.get(key)] + [
+        attrs["href"] for tag, attrs in page.tags if tag != "a" and attrs.get("href")
     ]
     assert all(address.startswith(("data:image/", "#")) for address in addresses)
     links = set(re.findall(r"https?://[^\s\"'<]+", html))
@@ -169,8 +170,8 @@ def test_many_cases_fold_away_but_none_is_lost(make_run):
     ("removed", "sections"),
     [
         (["evaluation.json"], ["gallery", "training", "environment", "configuration"]),
-        (["cases.npz", "environment.json"], ["results", "classes", "training", "data", "configuration"]),
-        (["metrics.jsonl"], ["results", "classes", "gallery", "data", "environment", "configuration"]),
+        (["cases.npz", "environment.json"], ["next", "results", "classes", "training", "data", "configuration"]),
+        (["metrics.jsonl"], ["next", "results", "classes", "gallery", "data", "environment", "configuration"]),
         (["evaluation.json", "cases.npz", "metrics.jsonl", "environment.json"], ["configuration"]),
     ],
 )
@@ -190,7 +191,7 @@ def test_frames_with_several_objects_and_doubtful_ones(run, add_review):
     (run / "evaluation.json").write_text(json.dumps(evaluation), encoding="utf-8")
     add_review(run, ("<b>/v", 4), ("<b>/v", 9))
     page = Page(render(run))
-    assert page.sections() == [*SECTIONS[:2], "instances", SECTIONS[2], "review", *SECTIONS[3:]]
+    assert page.sections() == [*SECTIONS[:3], "instances", SECTIONS[3], "review", *SECTIONS[4:]]
     assert squeeze(page.text["instances"]).count("81.061.026.056.0") == 4
     text = squeeze(page.text["review"])
     assert "doubt 0.88: a & b" in text

@@ -1,9 +1,9 @@
 """One self-contained HTML page per run, without scripts or external files.
 
-A reader sees first: one sentence, a good, a typical and a bad picture, confusions, and the next command.
+A reader sees first: one sentence, a good, a typical and a bad picture, confusions, and the next command; then the
+worst videos, confused classes and what a few boxes would bring. Tables of protocols are for researchers, and folded.
 """
 
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from colocam.data.run_data import read_data
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics import PROTOCOLS, CorLoc
 from colocam.evaluation.result import (
@@ -42,13 +41,12 @@ from colocam.report.evaluation_tables import (
     threshold_text,
 )
 from colocam.report.gallery import Case, Group, gallery
+from colocam.report.next_steps import PORT, confused_pairs, few_boxes, serve_command, worse_classes, worst_videos
 from colocam.utils.files import write_text
 from colocam.video.drawing import HEAT_COLORS, PREDICTED, TRUE
 
 MOST_CLASSES = 12
 """A confusion matrix with more classes is folded away."""
-MOST_VIDEOS = 6
-"""Videos that a command names at most; the page has the others."""
 
 
 def environment(room: str) -> Environment:
@@ -92,17 +90,26 @@ def render(run: Path) -> str:
         "gain": lambda cells: gain([cell.average for cell in cells]),
         "interval": lambda score: f"{score.interval[0]:.1f}–{score.interval[1]:.1f}" if score.interval else "",
     }
-    groups, doubtful = gallery(run / "cases.npz"), gallery(run / "review.npz", "run 'colocam review' again")
+    groups = gallery(run / "cases.npz")
+    doubtful = gallery(run / "review.npz", "run 'colocam review' again")
+    protocols = by_protocol(evaluation) if evaluation else {}
+    worst = worst_videos(run, groups, doubtful)
     return templates.get_template("page.html").render(
         name=run.resolve().name,
         told=_sentence(evaluation) if evaluation else "",
+        worse=worse_classes(next(iter(protocols.values()))) if protocols else "",
+        worst=worst,
+        serve_worst=serve_command(run, [video.name for video in worst], PORT),
+        confused=confused_pairs(evaluation.confusion or {}) if evaluation else [],
+        boxes=few_boxes(protocols),
+        learn=f"colocam learn {shlex.quote(str(run))} corrections.csv -o {shlex.quote(f'{run}-learned')}",
         pictures=pictures(groups),
         confusion=confusion_table(evaluation.confusion or {}) if evaluation else None,
         next=_next_step(run, doubtful) if evaluation else None,
-        serve=serve_command(run, doubtful),
+        serve=serve_command(run, _clips_of(doubtful)),
         evaluate=f"colocam evaluate {shlex.quote(str(run))} --boxes TABLE",
         evaluation=evaluation,
-        protocols=by_protocol(evaluation) if evaluation else {},
+        protocols=protocols,
         meanings=PROTOCOLS,
         summary=dict(_flatten(plain(evaluation.data))) if evaluation else {},
         phases=training_curves(read_metrics(metrics)) if metrics.exists() else [],
@@ -129,12 +136,19 @@ def _sentence(evaluation: Evaluation) -> str:
     return ""
 
 
+def _clips_of(groups: Sequence[Group]) -> list[str]:
+    return [case.clip for group in groups for case in group.cases]
+
+
 def _next_step(run: Path, doubtful: Sequence[Group]) -> dict[str, str] | None:
     """The command after an evaluation, and why; None where there is no model to use."""
     if not (run / "model.json").is_file():
         return None
     if doubtful:
-        return {"why": "check the most doubtful frames, and correct them.", "line": serve_command(run, doubtful)}
+        return {
+            "why": "check the most doubtful frames, and correct them.",
+            "line": serve_command(run, _clips_of(doubtful)),
+        }
     line = shlex.join(["colocam", "review", str(run)])
     return {"why": "find the frames to check first; then write this report again.", "line": line}
 
@@ -224,21 +238,3 @@ def confusion_table(counts: Mapping[str, Mapping[str, int]]) -> Confusion | None
     number, tag, name = max(wrong, key=lambda one: one[0])
     often = f"Most frequent confusion: {tag} taken for {name}, in {number} of {sum(counts[tag].values())} frames."
     return Confusion(columns, tuple(rows), often)
-
-
-def serve_command(run: Path, review: Sequence[Group]) -> str:
-    """The command that opens the videos of the frames to check; without any, the run's held-out videos."""
-    names = list(dict.fromkeys(case.clip for group in review for case in group.cases))
-    try:
-        clips = read_data(run).catalogue.clips if names else ()
-    except (ColocamError, OSError):  # the videos of the run are the default of the command
-        clips = ()
-    paths = {clip.name: clip.path for clip in clips}
-    videos = dict.fromkeys(_near(paths[name]) for name in names if name in paths and paths[name].exists())
-    return shlex.join(["colocam", "serve", str(run), *list(videos)[:MOST_VIDEOS]])
-
-
-def _near(path: Path) -> str:
-    """A path as it is typed here: relative below the working folder."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith(os.pardir) else relative
