@@ -1,14 +1,15 @@
 """A second look against the steps done by hand, with networks whose maps are known functions of the image."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
 from colocam.boxes.iou import iou
-from colocam.config import Backbone
-from colocam.config.card import Card
+from colocam.config import Backbone, load_config
+from colocam.config.card import Card, read_card
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
 from colocam.inference.network import NetworkOutput, completed
@@ -224,3 +225,12 @@ def test_streams_in_threads_do_not_disturb_each_other():
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda video: [one.box for one in found_in(localizer, video)], videos))
     assert together == alone
+
+
+def test_models_of_earlier_versions_look_once_and_the_ready_model_twice():
+    root = Path(__file__).parents[2]
+    assert Localizer.load(root / "tests" / "stored" / "version-0.1.0" / "model.onnx").looks == 1
+    ready = root / "models" / "youtube-objects-lite0"
+    assert Localizer.load(ready / "youtube-objects-lite0.onnx").looks == 2
+    assert read_card(ready).looks == load_config("lite0").stage2("colocam").looks == 2
+    assert load_config("paper").stage2("colocam").looks == 1

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from colocam.config.explain import explain, require_registered
 from colocam.config.number_types import Count, Focus, Fraction, NonNegative, Positive, Side, Width
-from colocam.types import ColorMean
+from colocam.types import MOST_LOOKS, ColorMean
 
 
 class Method(NamedTuple):
@@ -277,6 +277,8 @@ class LocalizerStage(Optimization):
     """Post-processing of the decoder's maps: weight them by this power of the class's CAM (docs/method/focus.md)."""
     chooser: str = "largest"
     """Name in :data:`colocam.boxes.CHOOSERS`: which of a map's contours is the object (docs/method/choosers.md)."""
+    looks: Annotated[int, Field(ge=1, le=MOST_LOOKS)] = 1
+    """How often the trained model looks at each frame where nobody says it (docs/method/second-look.md)."""
     threshold: Fraction | None = None
     """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
     the validation maps (docs/method/tags-only.md). 0.8 times this where color_mean auto decides for off."""

@@ -126,6 +126,7 @@ def best_model(
         map_size=frames.map_size,
         normalize=classifier.normalize,
         crop_head=crop_head,
+        looks=settings.looks,
     )
     return Model(net, card)
 
