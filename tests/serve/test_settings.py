@@ -226,6 +226,7 @@ def test_select_videos_and_set_their_class_in_the_browser(page, three):
         opened.until("!document.querySelector('dialog')")
         opened.open(three.ids[1])
         opened.until_box(5, 10, 25, 30)
+        opened.click("More")
         opened.click("Video’s class…")
         page.select_option("#video-class", "=cat")
         opened.click("Apply")
