@@ -67,6 +67,7 @@ def run_steps(folder: Path) -> list[str]:
 def answers(command: list[str], home: Path) -> str:
     """Start the default command and read its page."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())  # the token becomes a cookie
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
     ) as process:
@@ -75,7 +76,7 @@ def answers(command: list[str], home: Path) -> str:
             for line in process.stdout:
                 print(line, end="", flush=True)
                 if found := re.search(r"http://\S+", line):
-                    with urllib.request.urlopen(found[0], timeout=60) as page:  # noqa: S310 - http, by the pattern
+                    with browser.open(found[0], timeout=60) as page:
                         return str(page.read().decode())
         except urllib.error.URLError as error:
             sys.exit(f"the page does not answer: {error}")
