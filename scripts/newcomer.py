@@ -154,10 +154,11 @@ class Walk:
         command = [str(light.parent / "colocam"), "localize", model, "holiday.mp4", "-o", "timed"]
         start = time.perf_counter()
         print(f"localize: {first_frame(command, self.home) - start:.1f} s to the first frame", flush=True)
-        self.run(light, ["colocam", "localize", model, "ten", "-o", "many", "--workers", "2", "--masks"])
-        for number in range(COUNT):
-            if not ((self.home / f"many/{number}.csv").is_file() and (self.home / f"many/{number}.mp4").is_file()):
-                fault(f"two workers left no many/{number}.csv or .mp4")
+        for python, out in ((self.full, "many-full"), (light, "many")):
+            self.run(python, ["colocam", "localize", model, "ten", "-o", out, "--workers", "2", "--masks"])
+            for path in (f"{out}/{number}.{ending}" for number in range(COUNT) for ending in ("csv", "mp4")):
+                if not (self.home / path).is_file():
+                    fault(f"two workers left no {path}")
         self.run(light, ["colocam", "localize", "ten/0.mp4", "ten/1.mp4", "-o", "two", "--no-video", "--workers", "2"])
         for name in FORMATS:
             images = ["--images"] if name == "coco" else []
@@ -180,8 +181,8 @@ class Walk:
         ):
             command = [str(light.parent / "colocam"), *words]
             ended = subprocess.run(command, cwd=self.home, capture_output=True, text=True, check=False, env=clean())
-            lines = [one for one in ended.stderr.splitlines() if not one.startswith("using the ready model")]
-            if ended.returncode != 1 or len(lines) != 1 or remedy not in lines[0]:
+            errors = [one for one in ended.stderr.splitlines() if one.startswith("error: ")]
+            if ended.returncode != 1 or len(errors) != 1 or remedy not in errors[0] or "Traceback" in ended.stderr:
                 fault(f"a command that needs more than the base said: {ended.stderr}")
 
     def page_alone(self) -> None:
