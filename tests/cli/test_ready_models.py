@@ -49,6 +49,8 @@ def test_a_clone_and_the_package_are_looked_into(tmp_path, monkeypatch):
     assert found == tmp_path / "site" / "colocam_models" / "mine" / "mine.onnx"
     assert found.read_bytes() == (STORED / "model.onnx").read_bytes()
     assert (found.parent / "MODEL_CARD.md").is_file()
+    run = tmp_path / "site" / "colocam_models" / DEFAULT
+    assert {path.name for path in run.iterdir()} >= {"config.yaml", "data.json", "model.json", "model.safetensors"}
     put(tmp_path / "models", "mine")
     monkeypatch.chdir(tmp_path)  # what is installed comes first
     assert ready.ready_models()["mine"] == found
