@@ -153,31 +153,35 @@ def write_video_list(labels: Path, done: Mapping[str, Labeled], gone: Iterable[s
     """
     with locked(labels, NAME, wait=True):
         old = read_video_list(labels)
-        counted = {one.key: (one.frames, one.rows) for one in old.values()}
+        counted = {labeled.key: (labeled.frames, labeled.rows) for labeled in old.values()}
         names: dict[str, str] = {}  # by key and by content: one of them may not be known
         new: dict[str, Labeled] = {}
         copies: dict[str, str] = {}
-        for name, one in sorted(done.items()):
-            first = names.setdefault(one.key, name)
-            if one.content and first == name:
-                first = names.setdefault(one.content, name)
+        for name, labeled in sorted(done.items()):
+            first = names.setdefault(labeled.key, name)
+            if labeled.content and first == name:
+                first = names.setdefault(labeled.content, name)
             if first != name:
                 copies[name] = first
                 continue
-            frames, rows = (one.frames, one.rows) if one.frames else counted.get(one.key, (0, 0))
+            frames = labeled.frames
+            rows = labeled.rows
             if not frames:
-                frames, rows = count_part(part_path(labels, one.key))
-            new[utf8(name)] = Labeled(one.key, frames, rows, one.content)
-        left = {utf8(name) for name in (*gone, *copies)}
+                frames, rows = counted.get(labeled.key, (0, 0))
+            if not frames:
+                frames, rows = count_part(part_path(labels, labeled.key))
+            new[utf8(name)] = Labeled(labeled.key, frames, rows, labeled.content)
+        dropped = {utf8(name) for name in (*gone, *copies)}
         kept = {
-            name: one
-            for name, one in old.items()
-            if name not in left and one.key not in names and one.content not in names
+            name: labeled
+            for name, labeled in old.items()
+            if name not in dropped and labeled.key not in names and labeled.content not in names
         }
         videos = kept | new
         if videos != old or not (labels / NAME).exists():
             listed = [
-                {"video": name, "part": part_name(one.key), **one._asdict()} for name, one in sorted(videos.items())
+                {"video": name, "part": part_name(labeled.key), **labeled._asdict()}
+                for name, labeled in sorted(videos.items())
             ]
             _write_rows(labels / NAME, listed, LISTED)
             (labels / OLD_NAME).unlink(missing_ok=True)
@@ -248,7 +252,7 @@ class Failures:
 
     def __init__(self, labels: Path) -> None:
         self._labels = labels
-        self.by_video: dict[str, Failure] = {one.video: one for one in _read_failures(labels / "failures")}
+        self.by_video: dict[str, Failure] = {failure.video: failure for failure in _read_failures(labels / "failures")}
 
     def add(self, video: str, key: str, reason: str, attempts: int) -> None:
         """Set a video aside."""
@@ -263,8 +267,8 @@ class Failures:
 
     def write_table(self) -> None:
         """Write ``failures.parquet`` from the failures of all commands."""
-        failures = sorted(_read_failures(self._labels / "failures"), key=lambda one: one.video)
-        _write_rows(self._labels / "failures.parquet", [asdict(one) for one in failures], FAILURES)
+        failures = sorted(_read_failures(self._labels / "failures"), key=lambda failure: failure.video)
+        _write_rows(self._labels / "failures.parquet", [asdict(failure) for failure in failures], FAILURES)
 
     def _path(self, video: str) -> Path:
         return self._labels / "failures" / f"{hashlib.sha256(os.fsencode(video)).hexdigest()}.json"
@@ -272,11 +276,11 @@ class Failures:
 
 def _read_failures(folder: Path) -> list[Failure]:
     """All failures in a folder; a damaged file counts as none, so that its video is tried again."""
-    found = []
+    failures = []
     for path in folder.glob("*.json"):
         with suppress(OSError, ValueError):  # pydantic's errors are among them
-            found.append(_FAILURE.validate_json(path.read_bytes(), strict=True))
-    return found
+            failures.append(_FAILURE.validate_json(path.read_bytes(), strict=True))
+    return failures
 
 
 class LabeledVideos(Sequence[LabeledVideo]):
@@ -320,14 +324,15 @@ def read_labels(labels: Path, videos: Path | None) -> LabeledVideos:
     """
     if videos is not None and not videos.is_dir():
         raise ArgumentError("videos", f"must be the folder of the videos that {labels} labels, got {videos}")
-    readers, taken = [], set[str]()
-    for video, one in sorted(read_video_list(labels).items()):
-        if not KEY.fullmatch(one.key):
+    readers = []
+    taken: set[str] = set()
+    for video, labeled in sorted(read_video_list(labels).items()):
+        if not KEY.fullmatch(labeled.key):
             raise ColocamError(f"{labels / NAME}: {video!r} has no part: run 'colocam label' again")
         path = PurePosixPath(video)
         name = unused([file_name(str(path.parent / path.stem))], taken)
         place = Path(video) if videos is None else _place(videos, video)
-        readers.append(partial(_read_part, name, place, part_path(labels, one.key)))
+        readers.append(partial(_read_part, name, place, part_path(labels, labeled.key)))
     if not readers:
         raise ColocamError(f"{labels / NAME} lists no video: run 'colocam label' first")
     return LabeledVideos(readers)
