@@ -9,6 +9,7 @@ import pytest
 
 from colocam.errors import ColocamError
 from colocam.labels import import_labels, limited_reading, read_corrections, readable, write_corrections
+from colocam.labels.formats import cvat
 from colocam.labels.formats.reading import MOST_VALUES
 from tests.helpers.label_scenes import exported, row
 
@@ -101,6 +102,13 @@ def test_an_archive_that_grows_too_much_is_not_unpacked(tmp_path):
         assert path.stat().st_size < 1 << 16
         with pytest.raises(ColocamError, match=problem):
             import_labels(path, "coco")
+
+
+def test_a_file_of_too_many_tracks_is_refused_before_it_is_parsed(tmp_path):
+    path = tmp_path / "a.xml"
+    path.write_text("<annotations>" + '<track id="1" label="kite"/>' * (cvat.MOST_TRACKS + 1) + "</annotations>")
+    with pytest.raises(ColocamError, match=r"a\.xml: has 262145 tracks, the limit is 262144: split the file"):
+        import_labels(path, "cvat")
 
 
 def test_random_bytes_beside_labels_do_not_hide_how_much_these_grow(tmp_path):

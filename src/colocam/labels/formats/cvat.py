@@ -25,6 +25,7 @@ from colocam.labels.formats.reading import (
     LabeledImage,
     corners_of,
     files_of,
+    read_label_text,
     size_of,
     stream_xml,
     videos_of_images,
@@ -37,6 +38,8 @@ from colocam.types import Box
 from colocam.utils.files import atomic_path
 
 CORNERS = ("xtl", "ytl", "xbr", "ybr")
+MOST_TRACKS = 1 << 18
+"""Tracks of a file at most; each takes about 5 KiB of memory."""
 SHAPES = frozenset({"box", "polygon", "polyline", "points", "cuboid", "mask", "ellipse", "skeleton"})
 
 
@@ -110,6 +113,9 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
     for file in files_of(path, ".xml"):
         tracks: defaultdict[str, list[ImportedTrack]] = defaultdict(list)
         images, meta = list[LabeledImage](), ET.Element("meta")
+        count = read_label_text(file).count("<track")
+        if count > MOST_TRACKS:
+            raise ColocamError(f"{file}: has {count} tracks, the limit is {MOST_TRACKS}: split the file")
         elements = stream_xml(file)
         if (root := next(elements).tag) != "annotations":
             raise ColocamError(f"{file}: not CVAT's XML (its root is <{root}>): export as 'CVAT for video 1.1'")
