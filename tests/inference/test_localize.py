@@ -221,10 +221,11 @@ def test_several_videos_and_the_same_command_again(trained, video, tmp_path, mak
     os.utime(moved, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert colocam(*command).err.count("wrote ") == 1  # another video of the same name, size and time
     other = colocam(*command, "--every", "2")
+    assert other.err.count("2 tables were made of another video, with other settings or by another version") == 1
     assert other.err.count("wrote ") == 2
     assert numbers_of(out / "video.csv") == list(range(0, 20, 2))
     command[1] = tmp_path / "gone.onnx"
-    assert colocam(*command).error.startswith(f"error: no model at {command[1]}: ")
+    assert f"{command[1]}: no run folder, ONNX file or ready model has this name" in colocam(*command).error
 
 
 def test_a_large_video_whose_digest_is_unknown_is_read_by_its_task_once(video, tmp_path, monkeypatch, loads):

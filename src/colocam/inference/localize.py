@@ -160,8 +160,8 @@ def _to_do(model: Model, videos: Sequence[Video], sink: Tables) -> deque[Localiz
     tasks = [LocalizeVideo(video, sink, key, choice) for video in videos]
     looks = look_at(tasks, FileDigests(sink.out / MEMORY))
     to_do = deque(task for task, look in zip(tasks, looks, strict=True) if look.result is None)
-    made = [read_made(sink.writing.files(task.video, sink.out).table) for task in to_do]
-    again = len(made) - made.count(None)
+    tables = [sink.writing.files(task.video, sink.out).table for task in to_do]
+    again = sum(table.is_file() and read_made(table) is not None for table in tables)
     if again and not sink.recompute:
         what = f"{again} tables were" if again > 1 else "a table was"
         say(f"{what} made of another video, with other settings or by another version: computed again")
