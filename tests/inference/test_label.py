@@ -268,7 +268,10 @@ def test_wrong_arguments(model, make_videos, tmp_path, colocam):
     assert "--workers must be" in colocam("label", model, videos, "-o", tmp_path / "a", "--workers", "0").error
     assert "holds no labels" in colocam("label", model, videos, "-o", tmp_path / "videos").error
     assert "ray" in colocam("label", model, videos, "-o", tmp_path / "a", "--ray", "nowhere:1").error
-    assert "no model" in colocam("label", tmp_path / "x.onnx", videos, "-o", tmp_path / "a").error
+    assert (
+        "no run folder, ONNX file or ready model has this name"
+        in colocam("label", tmp_path / "x.onnx", videos, "-o", tmp_path / "a").error
+    )
 
 
 CHOOSER = """
