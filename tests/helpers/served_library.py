@@ -85,7 +85,7 @@ class MovingBox:
                 frame=frame.index,
                 pts=frame.pts,
                 tag=self.tag,
-                probability=0.4,
+                probability=0.6,
                 shot_probability=0.9,
                 box=Box(x, 6.0 + self.down, x + 20, 30.0) if self.presence <= 0.8 else None,
                 score=faint,

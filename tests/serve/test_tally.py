@@ -1,10 +1,13 @@
 """Counts of corrections are kept, not computed anew; what the class of a video changes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from colocam.serve import library, tally
 from colocam.serve.marks import Action, objects_of
+from tests.helpers.served_library import MovingBox, serving
 
 
 @pytest.fixture
@@ -88,3 +91,26 @@ def test_a_class_that_was_set_before_version_0_3_is_still_used(served):
     assert served.library.wanted(served.library.videos()[0]).tag is None
     served.post({"kind": "undo"})
     assert served.library.wanted(served.library.videos()[0]).tag == "dog"
+
+
+class Unsure(MovingBox):
+    """Frames do not look like the class that was found."""
+
+    def stream(self, frames, *, images, **more):
+        for frame, found in super().stream(frames, images=images, **more):
+            yield frame, replace(found, probability=0.3)
+
+
+def test_a_video_whose_class_is_in_doubt_is_doubtful_as_a_whole_until_somebody_says_it(make_video, tmp_path):
+    with serving(tmp_path / "page", [make_video(tmp_path / "video.mp4", 6)], model=Unsure) as server:
+        card = lambda: server.client.get("/api/videos").json()["videos"][0]  # noqa: E731
+        assert (card()["class_in_doubt"], card()["doubtful"]) == (True, 1)
+        server.client.post("/api/tags", json={"tags": {server.video: "dog"}})
+        server.wait()
+        assert card()["class_in_doubt"] is False
+        assert card()["doubtful"] < 1
+        server.post({"kind": "undo"})
+        server.wait()
+        assert card()["class_in_doubt"] is True
+        server.edit(kind="accepted", start=0, stop=1, tag="cat")
+        assert card()["class_in_doubt"] is False

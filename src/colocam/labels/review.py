@@ -36,11 +36,14 @@ from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of, tables_of
 from colocam.types import Float64Array
 from colocam.utils.files import refuse_replacing, write_text
+from colocam.utils.progress import say
 from colocam.utils.tables import csv_text
 from colocam.video.frame_choice import evenly
 
 WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
 """Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""
+CLASS_IN_DOUBT = 0.5
+"""Mean probability of the class of a video below which it is in doubt (docs/guide/review.md)."""
 USUAL = 0.9
 """Quantile of all scores that counts as the usual score of a good box; it differs between models."""
 PARTNERS = 100
@@ -233,6 +236,12 @@ def rank(
     ]
 
 
+def class_in_doubt(probability: Float64Array) -> bool:
+    """Whether the class that the model found in a video is in doubt: its frames (n,) do not look like it on average."""
+    known = probability[np.isfinite(probability)]
+    return bool(len(known)) and float(known.mean()) < CLASS_IN_DOUBT
+
+
 def review_tables(
     tables: Sequence[str | Path],
     out: str | Path,
@@ -254,8 +263,12 @@ def review_tables(
     paths, out = tables_of(tables), Path(out)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
         raise ArgumentError("out", f"must be another file than the table, got {out}")
-    ranked = rank([read_table(path, required=("score",)) for path in paths], share, apart, purpose)
-    write_queue(out, names_of(paths), ranked)
+    rows, names = [read_table(path, required=("score",)) for path in paths], names_of(paths)
+    write_queue(out, names, rank(rows, share, apart, purpose))
+    doubted = [name for name, own in zip(names, rows, strict=True) if class_in_doubt(own.probability)]
+    if doubted:
+        more = f" and {len(doubted) - 5} more" if len(doubted) > 5 else ""
+        say(f"the class is in doubt in all frames of {', '.join(doubted[:5])}{more}: look there first")
     return out
 
 

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from colocam.labels.review import class_in_doubt
 from colocam.serve.exchange import corrected_rows, key_frames, known_states, rows_at
 from colocam.serve.marks import ASKED, CHECKED, INTERPOLATED, PREDICTED, Marks, objects_of
 from colocam.serve.store import EventStore
@@ -41,6 +42,7 @@ class Tally(NamedTuple):
             about.
         frames: by what is known of them.
         corrections: key corrections, those that a lesson learns from.
+        class_in_doubt: whether the model doubts the class that it found, and nobody has checked or changed it.
     """
 
     found: str
@@ -49,6 +51,7 @@ class Tally(NamedTuple):
     to_check: int
     frames: FrameCounts
     corrections: int
+    class_in_doubt: bool = False
 
 
 def tally(results: VideoResults, objects: Mapping[int, Marks]) -> Tally:
@@ -56,15 +59,18 @@ def tally(results: VideoResults, objects: Mapping[int, Marks]) -> Tally:
     state = known_states(results, objects)
     checked, asked = np.isin(state, CHECKED), state == ASKED
     interpolated, shown = np.isin(state, INTERPOLATED), int(results.index.thumbnail[0])
-    tags = corrected_rows(results, objects).tag
+    found = Counter(corrected_rows(results, objects).tag).most_common(1)[0][0]
+    own = Counter(results.rows.tag).most_common(1)[0][0]
+    unsure = found == own and not checked.any() and class_in_doubt(results.rows.probability)
     counts = FrameCounts(int(checked.sum()), int(interpolated.sum()), int(asked.sum()), int((state == PREDICTED).sum()))
     return Tally(
-        found=Counter(tags).most_common(1)[0][0],
+        found=found,
         box=corrected_rows(*rows_at(results, objects, slice(shown, shown + 1))).box[0].tolist(),
         doubtful=float(((results.doubt >= DOUBTFUL) & ~checked).mean()),
         to_check=frames_to_check(results, state),
         frames=counts,
         corrections=sum(int(key_frames(marks).sum()) for marks in objects.values()),
+        class_in_doubt=unsure,
     )
 
 

@@ -93,13 +93,15 @@ def video_summary(library: Library, video: Video) -> dict[str, Any]:
         summary |= {"frames": len(video.index.frames), "seconds": round(seconds, 3)}
         summary |= {"width": source.width, "height": source.height}
     if video.results is not None and (counted := library.tallies.of(video)) is not None:
-        total = sum(counted.frames)
+        total, in_doubt = sum(counted.frames), counted.class_in_doubt and not summary["class"]
         summary |= {
             "found": counted.found,
             "to_check": counted.to_check,
             "unsure": not summary["class"] and class_unsure(video.results),
             "box": corners(counted.box),
-            "doubtful": round(counted.doubtful, 4),
+            "class_in_doubt": in_doubt,
+            # Where the class is wrong, it is wrong in each frame.
+            "doubtful": 1.0 if in_doubt else round(counted.doubtful, 4),
             "checked": round(counted.frames.checked / total, 4),
             "interpolated": round(counted.frames.interpolated / total, 4),
             "counts": counted.frames._asdict(),
