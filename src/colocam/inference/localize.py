@@ -139,8 +139,6 @@ def localize_videos(
             elif outcome.result["written"]:
                 frames += outcome.result["frames"]
                 empty += outcome.result["empty"]
-                if tag := outcome.result["doubt"]:
-                    say(f"{task.name}: the class {tag} is in doubt; --tag states the right one")
                 yield writing.files(task.video, out)
     if frames:
         bound = absent_below(options.presence)

@@ -2,19 +2,15 @@
 
 import errno
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple, get_args
 
-import numpy as np
-
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.videos import Video
 from colocam.inference.worker import LocalizeVideo, Result, Worker, localize_into
-from colocam.labels.review import class_in_doubt
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
@@ -112,10 +108,9 @@ class Tables:
         return {"written": False}
 
     def write(self, task: LocalizeVideo, key: str | None, worker: Worker) -> Result:
-        """That results were ``written``, the number of ``frames``, how many look ``empty``, and a class in ``doubt``.
+        """That results were ``written``, the number of ``frames``, and how many look ``empty``.
 
-        Frames are not counted where the model does not know presence, or where the class that it found is in doubt:
-        then a low presence says little.
+        Frames are not counted where the model does not know presence.
         """
         source, written = task.video.source, self.writing.files(task.video, self.out)
         _refuse_long_name(task.video, written)
@@ -145,11 +140,10 @@ class Tables:
             del written["overlay"]  # which 0.2.0 did not have: its tables are found again
         return text_digest(json.dumps([key, written], sort_keys=True))
 
-    def _write(self, task: LocalizeVideo, worker: Worker, reader: VideoReader, written: Written) -> Result:
+    def _write(self, task: LocalizeVideo, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
         localizer, source, choice = worker.localizer(task.video.tag), reader.source, task.choice
         twice = written.video is not None and source.is_stored and _is_large(reader.info)
         images = written.video is not None and not twice
-        probabilities, tags = list[float](), Counter[str]()
         counted, bound = {"frames": 0, "empty": 0}, absent_below(localizer.options.presence)
         with ExitStack() as stack:
             table = stack.enter_context(
@@ -164,8 +158,6 @@ class Tables:
                 if (presence := objects[0].presence) is not None:
                     counted["frames"] += 1
                     counted["empty"] += presence < bound
-                probabilities.append(objects[0].probability)
-                tags[objects[0].tag] += 1
                 for one in objects:
                     table.write(one)
                 if drawn is not None:
@@ -175,9 +167,7 @@ class Tables:
             advance = stack.enter_context(worker.show(title, reader.estimate(choice), unit="frames"))
             stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
             localize_into(localizer, reader, choice, write, images=images, passed=advance)
-        if localizer.options.tag is None and class_in_doubt(np.array(probabilities, float)):
-            return {"frames": 0, "empty": 0, "doubt": tags.most_common(1)[0][0]}
-        return {**counted, "doubt": ""}
+        return counted
 
 
 class _Drawn(ExitStack):
