@@ -139,7 +139,7 @@ def test_each_number_has_one_name_and_one_meaning(one):
     one.open()
     one.until("window.colocam.seen().label === 'cat 90 %  box 0.90'")  # as in an annotated video
     assert {row["probability"] for row in one.server.rows()} == {
-        "0.4"
+        "0.6"
     }  # of each frame; the page shows that of the shot
     facts = one.page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('.frame-facts > div')].map((each) =>"
