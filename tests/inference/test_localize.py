@@ -19,6 +19,7 @@ from colocam.inference import videos as videos_module
 from colocam.inference.localize import Writing, localize_file, localize_videos
 from colocam.inference.rows import OneMask, refine_windows
 from colocam.inference.videos import find_videos, refuse_overwriting, stored_videos
+from colocam.labels import review as review_module
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import VideoFrame
 from colocam.utils import digests as digests_module
@@ -247,6 +248,7 @@ def test_the_last_line_says_how_many_frames_look_empty(
 ):
     make_video(video.parent / "owl.mkv", square_video("owl", 3, 6)[0])
     command = ["localize", trained, video.parent, "-o", tmp_path / "out", "--no-video", "--workers", workers]
+    command += ["--tag", "owl"]
     plain = colocam(*command).err.splitlines()[-1]
     found = sorted(float(row["presence"]) for table in (tmp_path / "out").glob("*.csv") for row in csv_rows(table))
     empty, hint = sum(one < 0.5 for one in found), ": --presence 0.5 hides their boxes"
@@ -254,6 +256,21 @@ def test_the_last_line_says_how_many_frames_look_empty(
     bound = round((found[9] + found[10]) / 2, 6)
     hidden = colocam(*command, "--presence", str(bound)).err.splitlines()[-1]
     assert hidden == f"10 of 26 frames look empty (presence below {bound}): their boxes are hidden"
+
+
+def test_frames_of_a_class_in_doubt_are_not_called_empty(video, tmp_path, colocam, monkeypatch):
+    """Presence is that of the class, which may be the wrong one in every frame."""
+    command = ["localize", ONNX, video, "-o", tmp_path / "out", "--no-video", "--workers", "1"]
+    monkeypatch.setattr(review_module, "CLASS_IN_DOUBT", 1.0)
+    said = colocam(*command).err
+    table = csv_rows(tmp_path / "out" / "video.csv")
+    assert all(float(row["probability"]) < 1 for row in table)
+    assert f"the class is in doubt in all frames of {video}: look there first" in said
+    assert "look empty" not in said
+    monkeypatch.setattr(review_module, "CLASS_IN_DOUBT", 0.0)
+    said = colocam(*command, "--overwrite").err
+    assert "in doubt" not in said
+    assert f"of {len(table)} frames look empty" in said
 
 
 def test_one_bad_file_costs_one_file(trained, video, tmp_path, make_video, colocam):

@@ -16,7 +16,7 @@ from colocam.temporal.presence import absent_below
 from colocam.types import Overlay
 from colocam.utils.digests import MEMORY, FileDigests
 from colocam.utils.locks import clear_dead
-from colocam.utils.progress import progress, say
+from colocam.utils.progress import listed, progress, say
 from colocam.video.description import read_made
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import UnreadableError, VideoError
@@ -118,6 +118,7 @@ def localize_videos(
     if options.refine is not None or any(video.stored is None for video in waiting):
         busy = 1
     done = frames = empty = 0
+    in_doubt: list[str] = []
     with ExitStack() as stack:
         shown = busy > 1 and workers != 1
         for folder in {(out / video.name).parent for video in waiting} if shown else ():
@@ -139,7 +140,10 @@ def localize_videos(
             elif outcome.result["written"]:
                 frames += outcome.result["frames"]
                 empty += outcome.result["empty"]
+                in_doubt += [task.name] * outcome.result["in_doubt"]
                 yield writing.files(task.video, out)
+    if in_doubt:
+        say(f"the class is in doubt in all frames of {listed(in_doubt)}: look there first, or give it with --tag")
     if frames:
         bound = absent_below(options.presence)
         what = f"--presence {bound} hides their boxes" if options.presence is None else "their boxes are hidden"

@@ -2,15 +2,19 @@
 
 import errno
 import json
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple, get_args
 
+import numpy as np
+
 from colocam.errors import ArgumentError, suggest
 from colocam.inference.videos import Video
 from colocam.inference.worker import LocalizeVideo, Result, Worker, localize_into
+from colocam.labels.review import class_in_doubt
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign
 from colocam.temporal.cuts import WINDOW
@@ -144,7 +148,9 @@ class Tables:
         localizer, source, choice = worker.localizer(task.video.tag), reader.source, task.choice
         twice = written.video is not None and source.is_stored and _is_large(reader.info)
         images = written.video is not None and not twice
-        counted, bound = {"frames": 0, "empty": 0}, absent_below(localizer.options.presence)
+        counted = {"frames": 0, "empty": 0, "in_doubt": 0}
+        bound = absent_below(localizer.options.presence)
+        probability = array("d")
         with ExitStack() as stack:
             table = stack.enter_context(
                 LocalizationTable(written.table, localizer.columns, picture_names(reader.pictures))
@@ -158,6 +164,7 @@ class Tables:
                 if (presence := objects[0].presence) is not None:
                     counted["frames"] += 1
                     counted["empty"] += presence < bound
+                probability.append(objects[0].probability)
                 for one in objects:
                     table.write(one)
                 if drawn is not None:
@@ -167,6 +174,9 @@ class Tables:
             advance = stack.enter_context(worker.show(title, reader.estimate(choice), unit="frames"))
             stack.enter_context(nullcontext() if source.is_stored else graceful_stop())
             localize_into(localizer, reader, choice, write, images=images, passed=advance)
+        if localizer.options.tag is None and class_in_doubt(np.asarray(probability)):
+            # Presence is that of the class, so where the class may be wrong, it does not say which frames are empty.
+            return {"frames": 0, "empty": 0, "in_doubt": 1}
         return counted
 
 

@@ -36,7 +36,7 @@ from colocam.labels.table import Integers, TableRows, read_table
 from colocam.labels.table_files import names_of, tables_of
 from colocam.types import Float64Array
 from colocam.utils.files import refuse_replacing, write_text
-from colocam.utils.progress import say
+from colocam.utils.progress import listed, say
 from colocam.utils.tables import csv_text
 from colocam.video.frame_choice import evenly
 
@@ -267,8 +267,7 @@ def review_tables(
     write_queue(out, names, rank(rows, share, apart, purpose))
     doubted = [name for name, own in zip(names, rows, strict=True) if class_in_doubt(own.probability)]
     if doubted:
-        more = f" and {len(doubted) - 5} more" if len(doubted) > 5 else ""
-        say(f"the class is in doubt in all frames of {', '.join(doubted[:5])}{more}: look there first")
+        say(f"the class is in doubt in all frames of {listed(doubted)}: look there first")
     return out
 
 

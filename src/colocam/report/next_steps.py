@@ -14,6 +14,7 @@ from colocam.evaluation.result import method_title
 from colocam.report.evaluation_tables import class_rows, gain
 from colocam.report.gallery import Group
 from colocam.types import Clip
+from colocam.utils.progress import listed
 from colocam.utils.tables import read_cells
 
 MOST_VIDEOS = 6
@@ -138,9 +139,8 @@ def worse_classes(cells: Mapping[str, CorLoc]) -> str:
     losses = sorted((points, tag) for tag, _, points in rows if points is not None and points <= -NOTICED)
     if not losses:
         return ""
-    named = ", ".join(f"{tag} {_points(points)}" for points, tag in losses[:MOST_CLASSES])
-    more = f" and {len(losses) - MOST_CLASSES} more" if len(losses) > MOST_CLASSES else ""
-    return f"Worse than {method_title(next(iter(cells)))}: {named}{more} points."
+    named = listed([f"{tag} {_points(points)}" for points, tag in losses], MOST_CLASSES)
+    return f"Worse than {method_title(next(iter(cells)))}: {named} points."
 
 
 def few_boxes(protocols: Mapping[str, Mapping[str, CorLoc]]) -> str:

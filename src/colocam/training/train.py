@@ -33,7 +33,7 @@ from colocam.training.validation import Validator
 from colocam.utils.device import choose_device, is_first
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
-from colocam.utils.progress import graceful_stop, say
+from colocam.utils.progress import graceful_stop, listed, say
 
 
 class Expected(NamedTuple):
@@ -246,11 +246,10 @@ def few_videos(catalogue: Catalogue, config: Config) -> str | None:
     few = sorted((count, tag) for tag, count in counts.items() if count < FEW)
     if not few:
         return None
-    named = ", ".join(f"{tag} {count}" for count, tag in few[:5])
-    more = f" and {len(few) - 5} more" if len(few) > 5 else ""
+    named = listed([f"{tag} {count}" for count, tag in few])
     like, enough = min(EXPECTED[:-1], key=lambda point: abs(point.videos - few[0][0])), EXPECTED[-1]
     return (
-        f"warning: {len(few)} of {len(counts)} tags have fewer than {FEW} videos or shots ({named}{more}); on real "
+        f"warning: {len(few)} of {len(counts)} tags have fewer than {FEW} videos or shots ({named}); on real "
         f"videos, pretrained, {like.videos} of each gave {like.boxes:.0f} % right boxes and {like.classes:.0f} % right "
         f"classes, {enough.videos} gave {enough.boxes:.0f} and {enough.classes:.0f} %: add videos with other "
         f"backgrounds{_pretrained(config)}"

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from queue import Empty, Queue
@@ -33,6 +33,12 @@ _requested = False
 _long_work: WeakSet[Future[Any]] = WeakSet()
 _lock = Lock()
 T = TypeVar("T")
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """The first ``most`` names of a list, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def say(text: str) -> None:
