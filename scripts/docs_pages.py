@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TOP = {"README.md": "index.md", "docs/README.md": "contents.md", "CHANGELOG.md": "changes.md"} | {
-    name: name.lower() for name in ("CONTRIBUTING.md", "SECURITY.md")
+    name: name.lower() for name in ("CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md")
 }
 """Pages with another path on the site than in ``docs``."""
 PUBLIC = (

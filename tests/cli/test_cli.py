@@ -477,7 +477,7 @@ def test_what_the_system_refuses_is_one_line(colocam, trained, collection, monke
         raise PermissionError(errno.EACCES, "Permission denied", "truth.csv")
 
     monkeypatch.setattr("colocam.evaluation.run_evaluation.evaluate", refused)
-    assert "Permission denied: 'truth.csv'" in colocam("evaluate", trained, "--boxes", collection.truth).error
+    assert "truth.csv: Permission denied" in colocam("evaluate", trained, "--boxes", collection.truth).error
 
 
 def test_an_unknown_benchmark(colocam):

@@ -84,7 +84,7 @@ def test_the_number_in_the_frame_is_the_number_on_the_page(page, videos, shelf):
         assert drawn == list(range(CUT_AWAY if "edit" in video.name else 0, FRAMES)), video.name
         assert len(video.index.proxy) == len(drawn), video.name
         opened.open(video.id)
-        opened.until("window.colocam.parts.video.readyState >= 2")
+        opened.until("window.colocam.parts.media.readyState >= 2")
         page.evaluate(f"() => {{ window.numberIn = {NUMBER_IN}; }}")
         # Paused: the exact frame, forward, backward and far away.
         for number in (1, len(drawn) - 1, 5, 4):

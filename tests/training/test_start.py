@@ -15,6 +15,7 @@ from colocam.cli import main
 from colocam.cli.ready_models import DEFAULT, find_model
 from colocam.config import load_config
 from colocam.errors import ColocamError
+from colocam.evaluation.run_evaluation import methods_of_run
 from colocam.inference.network import open_onnx
 from colocam.models import foreground
 from colocam.models.model_file import load_model
@@ -107,6 +108,8 @@ def test_the_encoder_stays_and_the_decoder_as_told(started, own_run, tmp_path, c
     if decoder == "keep":
         old, new = load_model(own_run).card, load_model(out).card
         assert (new.threshold, new.chooser, new.focus) == (old.threshold, old.chooser, old.focus)
+        assert new.threshold != load_config("laptop").localizer.threshold
+        assert methods_of_run(open_run(out), [])[new.method].threshold == new.threshold  # what `evaluate` takes
         metrics = (out / "metrics.jsonl").read_bytes()
         assert started(out, "--anyway", "--set", f"start.decoder={decoder}") == 0  # nothing is left to do
         assert (out / "metrics.jsonl").read_bytes() == metrics

@@ -328,13 +328,15 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
     mappers: dict[str, Mapper] = {cam: cam_mapper(source.maps, run.config.frames.map_side) for cam, source in sources}
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
-        card, corrected = model.card, model.card.threshold_from == "corrections"
+        card, settings = model.card, run.config.stage2(method)
+        # A constant of the preset, or of the decoder that stayed as it was; else these videos choose again.
+        is_given = card.threshold_from == "corrections" or settings.threshold is not None
         mappers[method] = decoder_mapper(
             model.net.to(run.device),
             card.color_mean,
             focus=card.focus_power(on=focus),
             chooser=card.chooser,
-            threshold=card.threshold if corrected else run.config.stage2(method).threshold_with(card.color_mean),
+            threshold=card.threshold if is_given else None,
         )._replace(class_thresholds=card.class_thresholds)
     return mappers
 

@@ -9,9 +9,10 @@ from pydantic import TypeAdapter
 from colocam.labels.corrections import Correction, read_corrections
 from colocam.labels.importing import Imported, import_labels
 from colocam.labels.labeled_videos import LeftOut
-from colocam.utils.child_processes import Message
+from colocam.utils.child_processes import CAN_START, Message
 from colocam.utils.limited_child import run_limited, serve_function
 from colocam.utils.locks import temporary_folder
+from colocam.utils.progress import say
 
 MEMORY = 1 << 30
 """Bytes that reading labels may take (Linux)."""
@@ -55,15 +56,21 @@ def _read_apart(
     function: str, arguments: Message, source: Path, scratch: Path | None, seconds: float | None
 ) -> tuple[list[Correction], Message]:
     with temporary_folder(scratch or source.parent) as folder:
-        answer = run_limited(
-            __name__,
-            function,
-            arguments,
-            name=str(source),
-            folder=folder,
-            memory=MEMORY,
-            seconds=SECONDS if seconds is None else seconds,
-        )
+        if CAN_START:
+            answer = run_limited(
+                __name__,
+                function,
+                arguments,
+                name=str(source),
+                folder=folder,
+                memory=MEMORY,
+                seconds=SECONDS if seconds is None else seconds,
+            )
+        else:
+            say(f"warning: {source} is read without limits of memory and time, which need Linux, macOS or WSL")
+            answer = {task.__name__: task for task in (labels_to_file, corrections_to_file)}[function](
+                folder, **arguments
+            )
         with (folder / _FILE).open("rb") as file:
             return [_CORRECTION.validate_json(line) for line in file], answer
 

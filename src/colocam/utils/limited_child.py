@@ -4,7 +4,6 @@ Whatever the bytes do to it, this process goes on: a crash, a hang or a file tha
 """
 
 import gc
-import resource
 import sys
 import tempfile
 from collections.abc import Callable
@@ -104,6 +103,7 @@ def limit_memory(more: int) -> None:
     """
     if sys.platform != "linux":
         return
+    import resource  # noqa: PLC0415 - only Unix has it
 
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - for each video
         data = int(file.read().split()[5]) * resource.getpagesize()
@@ -114,5 +114,9 @@ def limit_memory(more: int) -> None:
 
 def be_modest() -> None:
     """Write no core dump of a crash, and be the first that the kernel ends when memory is short."""
+    try:
+        import resource  # noqa: PLC0415 - only Unix has it
+    except ModuleNotFoundError:
+        return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")

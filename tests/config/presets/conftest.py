@@ -30,6 +30,7 @@ PRESETS = {
         "localizer.sequences_per_clip=1",
     ),
     "laptop": (
+        "start.decoder=train",
         "classifier.frames_per_clip=2",
         "localizer.epochs=1",
         "localizer.batch=8",

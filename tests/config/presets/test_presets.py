@@ -24,6 +24,7 @@ from tests.helpers.run_files import journal
 
 SIZES = {
     "start.model",
+    "start.decoder",
     "backbone.mean",
     "backbone.std",
     "frames.resize",
@@ -39,7 +40,8 @@ SIZES = {
 }
 """Settings that may differ from the preset's: they make a run longer or shorter, and switch nothing on or off.
 
-A model to start from brings the mean and the deviation of its frames."""
+A model to start from brings the mean and the deviation of its frames. Whether its decoder is trained further depends
+on the videos, so tests of the preset say so; ``tests/training/test_start.py`` has both."""
 LENGTHS = {"bus/short": 3, "cat/middle": 5, "owl/long": 34}
 """Videos and their frames; a pass of the network has 32 rows."""
 CORNERS = ("x1", "y1", "x2", "y2")

@@ -47,7 +47,9 @@ def test_one_file_serves_every_command(monkeypatch, tmp_path, collection, frame_
 
     run, video = tmp_path / "run", collection.videos / "cat" / "test-0.mp4"
     chosen = [word for name in CHOSEN for word in ("--set", name)]
-    command("train", collection.manifest, "--out", run, "--frames", frame_cache, *tiny_sets, *chosen)
+    command(
+        "train", collection.manifest, "--preset", "demo", "--out", run, "--frames", frame_cache, *tiny_sets, *chosen
+    )
     for line in journal(run, "calm"):
         assert line["loss"] == pytest.approx(line["seeds"] + line["mean"], rel=1e-4)
         assert line["mean"] > 0

@@ -46,7 +46,9 @@ def test_a_data_set_in_a_file_of_ones_own(colocam, root, tmp_path, tiny_sets):
     assert outcome.code == 0, outcome.err
     assert f"now: colocam train {tmp_path / 'out' / 'manifest.csv'} --out RUN" in outcome.err
     run, truth = tmp_path / "run", tmp_path / "out" / "truth.csv"
-    trained = colocam("train", tmp_path / "out" / "manifest.csv", "--out", run, "--boxes", truth, *tiny_sets)
+    trained = colocam(
+        "train", tmp_path / "out" / "manifest.csv", "--preset", "demo", "--out", run, "--boxes", truth, *tiny_sets
+    )
     assert trained.code == 0, trained.err
     evaluated = colocam("evaluate", run, "--boxes", truth)
     assert evaluated.code == 0, evaluated.err

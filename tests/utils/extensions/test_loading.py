@@ -90,7 +90,7 @@ def test_an_unknown_name_tells_how_extensions_are_loaded(call, says, tmp_path):
 def test_an_unknown_data_set_and_backbone(colocam, tmp_path, collection, tiny_sets):
     assert "COLOCAM_EXTENSIONS" in colocam("index", "mine", tmp_path).err
     names = ["--set", "backbone.name=mine"]
-    trained = colocam("train", collection.manifest, "--out", tmp_path / "run", *tiny_sets, *names)
+    trained = colocam("train", collection.manifest, "--preset", "demo", "--out", tmp_path / "run", *tiny_sets, *names)
     assert "COLOCAM_EXTENSIONS" in trained.error
 
 
