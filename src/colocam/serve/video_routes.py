@@ -28,8 +28,6 @@ ENDINGS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".
 FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 """Ids are digests of content, so a frame never changes."""
 MAPS_AT_ONCE = 256
-UNSURE = 0.75
-"""Mean share of the votes of a shot for its class, below which the class of a video deserves a look."""
 MOST_UPLOADED = 8 << 30
 BODY_SECONDS = 60.0
 """Longest pause in the body of a file."""
@@ -97,7 +95,6 @@ def video_summary(library: Library, video: Video) -> dict[str, Any]:
         summary |= {
             "found": counted.found,
             "to_check": counted.to_check,
-            "unsure": not summary["class"] and class_unsure(video.results),
             "box": corners(counted.box),
             "class_in_doubt": in_doubt,
             # Where the class is wrong, it is wrong in each frame.
@@ -107,12 +104,6 @@ def video_summary(library: Library, video: Video) -> dict[str, Any]:
             "counts": counted.frames._asdict(),
         }
     return summary
-
-
-def class_unsure(results: VideoResults) -> bool:
-    """Whether a video probably shows another class than the one that the model finds: its shots hardly agree on it."""
-    shot = results.rows.shot_probability
-    return bool(np.mean(np.where(np.isnan(shot), 1.0, shot)) < UNSURE)
 
 
 def _frames(index: VideoIndex) -> dict[str, Any]:

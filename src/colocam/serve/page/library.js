@@ -13,7 +13,7 @@ const ALL = "all videos";
 const WHICH = {
   [ALL]: () => true,
   "to check": (video) => video.to_check > 0,
-  "class in doubt": (video) => video.unsure,
+  "class in doubt": (video) => video.class_in_doubt,
   "all checked": (video) => allChecked(video),
   "not ready": (video) => video.state !== "ready",
 };
@@ -182,7 +182,7 @@ function cardOf(video, { askRemove, retry, select, on }) {
   return make("li", { class: `video ${video.state}` }, box,
     make(ready ? "a" : "div", { class: "open", href: ready ? `#video=${video.id}` : null, onclick: toggled },
       make("div", { class: "image" }, image, video.box && boxOver(video), allChecked(video) && make("span", { class: "badge" }, "all checked")),
-      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.unsure && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
+      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.class_in_doubt && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
     video.state === "failed" && make("div", { class: "row again" },
       make("button", { type: "button", title: "Prepare this video again", onclick: (event) => retry(video, event.currentTarget) }, "Retry"),
       make("span", { class: "dim small" }, video.fault === "machine" ? "The video itself may be sound." : "")),
@@ -191,7 +191,7 @@ function cardOf(video, { askRemove, retry, select, on }) {
 
 // What is left to do, in words: "3 videos, 41 frames to check, about 10 minutes".
 function leftToDo(videos) {
-  const open = videos.filter((video) => video.to_check), frames = open.reduce((sum, video) => sum + video.to_check, 0), unsure = videos.filter((video) => video.unsure).length;
+  const open = videos.filter((video) => video.to_check), frames = open.reduce((sum, video) => sum + video.to_check, 0), unsure = videos.filter((video) => video.class_in_doubt).length;
   const minutes = Math.max(1, Math.round((frames * pace()) / 60)), count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const hours = Math.round(minutes / 6) / 10, time = minutes < 90 ? count(minutes, "minute") : `${hours} hours`;
   const check = frames ? `Left to do: ${count(open.length, "video")}, ${count(frames, "frame")} to check, about ${time}.` : videos.some((video) => video.state === "ready") ? "Nothing is left to check." : "";
