@@ -41,9 +41,13 @@ class ServedPage:
         self.until("window.colocam.video.results && document.querySelector('.frame-facts').dataset.box !== undefined")
 
     def until(self, condition):
-        """Wait for a condition in JavaScript; Playwright's own waiting needs eval, which the page forbids."""
+        """Wait for a condition in JavaScript; Playwright's own waiting needs eval, which the page forbids.
+
+        What is not there yet makes it false, as while the page is drawn anew.
+        """
         end = time.monotonic() + PATIENCE
-        while not self.page.evaluate(f"() => Boolean({condition})"):
+        attempt = f"() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }}"
+        while not self.page.evaluate(attempt):
             assert time.monotonic() < end, condition
             self.page.wait_for_timeout(20)
 
