@@ -102,7 +102,7 @@ def test_headers_have_to_come_in_time_and_bodies_may_be_slow(monkeypatch, tmp_pa
 
 
 def test_the_connection_that_waited_longest_gives_its_place(monkeypatch, tmp_path):
-    with limited(monkeypatch, tmp_path, MOST=4, HEADER_SECONDS=600) as (port, token):
+    with limited(monkeypatch, tmp_path, MOST=4, HEADER_SECONDS=600, GRACE_SECONDS=0) as (port, token):
         slow = upload(port, token)
         held = [opened(port) for _ in range(3)]
         assert answer(port, token) == 200
@@ -113,3 +113,21 @@ def test_the_connection_that_waited_longest_gives_its_place(monkeypatch, tmp_pat
         for one in (slow, *more):
             one.sendall(b"67890")
             assert closed(one).startswith(b"HTTP/1.1 201")
+
+
+def test_a_request_that_is_on_its_way_keeps_its_place(monkeypatch, tmp_path):
+    with limited(monkeypatch, tmp_path, MOST=4, HEADER_SECONDS=600, GRACE_SECONDS=30) as (port, token):
+        uploads = [upload(port, token) for _ in range(4)]  # all places are taken, and all are being answered
+        late = opened(port, f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode())
+        assert answer(port, token) == 200  # the server has looked at its places since
+        late.sendall(b"Connection: close\r\n\r\n")
+        assert closed(late).startswith(b"HTTP/1.1 401")
+        for one in uploads:
+            one.close()
+
+
+def test_beyond_the_last_place_a_connection_has_no_grace(monkeypatch, tmp_path):
+    with limited(monkeypatch, tmp_path, MOST=2, FULL=4, HEADER_SECONDS=600, GRACE_SECONDS=600) as (port, token):
+        held = [opened(port) for _ in range(4)]
+        assert answer(port, token) == 200
+        assert closed(held[0]) == b""

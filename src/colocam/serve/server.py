@@ -39,8 +39,12 @@ from colocam.video.fence import start_decoder
 
 MOST = 200
 """Open connections. Beyond them, the one that has waited longest for a request gives its place to a new one."""
+FULL = 600
+"""Open connections from which on it does so even if it has just come."""
+GRACE_SECONDS = 1.0
+"""Until a new connection may lose its place: its request may still be on the way while all others are answered."""
 BACKLOG = 128
-"""Connections that are accepted before the limit is looked at; with :data:`MOST` below the 1,024 open files of most
+"""Connections that are accepted before the limit is looked at; with :data:`FULL` below the 1,024 open files of most
 systems."""
 HEADER_SECONDS = 10.0
 """From the start of a connection, or its last answer, to the end of the next request's headers."""
@@ -93,10 +97,15 @@ class Connection(H11Protocol):
 
     def _make_room(self) -> None:
         waiting = [one for one in self.connections if isinstance(one, Connection) and one._waits]  # noqa: SLF001
-        if waiting and len(self.connections) > MOST:
-            oldest = min(waiting, key=lambda one: one._since)  # noqa: SLF001
-            self.connections.discard(oldest)
-            oldest.transport.abort()
+        if not waiting or len(self.connections) <= MOST:
+            return
+        oldest = min(waiting, key=lambda one: one._since)  # noqa: SLF001
+        young = oldest._since + GRACE_SECONDS - self.loop.time()  # noqa: SLF001
+        if young > 0 and len(self.connections) <= FULL:
+            self.loop.call_later(young, self._make_room)
+            return
+        self.connections.discard(oldest)
+        oldest.transport.abort()
 
 
 def web_server(app: ASGIApp) -> uvicorn.Server:
