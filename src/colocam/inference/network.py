@@ -1,6 +1,6 @@
 """What a network computes, what is done to its maps, the checks of both, and the network in an ONNX file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from math import isfinite
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card, parse_card
 from colocam.errors import ArgumentError, ColocamError, first_line
-from colocam.maps.foreground import array_foreground_of
-from colocam.maps.postprocess import array_classes_of, arrays_postprocess
+from colocam.maps.foreground import array_foreground_of, foreground_of
+from colocam.maps.postprocess import array_classes_of, arrays_postprocess, classes_of, of_classes, postprocess
 from colocam.types import Float32Array, Levels
 from colocam.utils.device import open_session, threads
 from colocam.utils.files import stored
@@ -232,6 +233,30 @@ def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> H
         own = activations[np.arange(len(classes)), classes]
     finished = arrays_postprocess(frames, maps, how.colors, own, how.power)
     return HostOutput(logits, finished, peaks, array_foreground_of(maps), ids)
+
+
+def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
+    """Start :func:`postprocess_arrays` for tensors; maps in 8 bits stay in 8 bits."""
+    import torch  # noqa: PLC0415 - tensors bring torch along, arrays need not
+
+    from colocam.utils.tensors import download  # noqa: PLC0415
+
+    with torch.no_grad():
+        logits, maps, peaks, activations, frames, ids = (torch.cat(part) for part in zip(*parts, strict=True))
+        # In host memory a histogram takes a quarter of the time of a selection.
+        sure = torch.from_numpy(array_foreground_of(maps.numpy())) if maps.is_cpu else foreground_of(maps)
+        if how.colors is not None or how.windows is not None:
+            # Ids stay on the host: their number is read from them, which would make the host wait for a GPU.
+            colors = None if how.colors is None else torch.from_numpy(how.colors)
+            activation = None
+            if how.windows is not None:
+                windows = torch.from_numpy(how.windows)
+                activation = of_classes(activations, classes_of(logits, windows, how.tag))
+            levels = maps.dtype == torch.uint8
+            finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, activation, how.power)
+            maps = to_8bit(finished) if levels else finished
+        wait = download(logits, maps, peaks, sure, ids)
+    return lambda: HostOutput(*wait())
 
 
 def joined(images: Sequence[Levels], rows: int) -> Levels:

@@ -20,6 +20,7 @@ from colocam.inference.network import (
     PostProcessing,
     checked,
     postprocess_arrays,
+    postprocess_tensors,
     rows_of,
 )
 from colocam.types import ColorMean, Float32Array, Levels
@@ -209,8 +210,6 @@ class Passes:
         if isinstance(outputs[0].maps, np.ndarray):
             result = postprocess_arrays(outputs, how)
             return lambda: result
-        from colocam.inference.torch_network import postprocess_tensors  # noqa: PLC0415 - tensors bring torch along
-
         return postprocess_tensors(outputs, how)
 
     @property

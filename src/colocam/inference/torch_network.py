@@ -1,7 +1,7 @@
 """The network of a run folder, run by PyTorch."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from functools import cache
@@ -17,9 +17,15 @@ from torch import Tensor, nn
 from colocam.boxes.quantize import to_8bit
 from colocam.config.card import Card
 from colocam.errors import ColocamError, first_line
-from colocam.inference.network import SIDE_BY_SIDE, HostOutput, Ids, NetworkOutput, PostProcessing, completed, joined
-from colocam.maps.foreground import array_foreground_of, foreground_of
-from colocam.maps.postprocess import classes_of, of_classes, postprocess
+from colocam.inference.network import (
+    SIDE_BY_SIDE,
+    Ids,
+    NetworkOutput,
+    PostProcessing,
+    completed,
+    joined,
+    postprocess_tensors,
+)
 from colocam.models import LocalizerNet, foreground
 from colocam.models.folding import add_relu_, fold_batch_norms, fold_two_maps, fuse_relus
 from colocam.models.localizer_net import expanded
@@ -29,7 +35,7 @@ from colocam.types import Float32Array, Levels
 from colocam.utils.cuda_graphs import Recorded
 from colocam.utils.device import choose_device
 from colocam.utils.progress import long_work
-from colocam.utils.tensors import download, mark_end
+from colocam.utils.tensors import mark_end
 
 PIXELS = {"cpu": 32 * 224**2, "cuda": 128 * 224**2}
 """Of the frames of one pass at most, for the memory that it takes."""
@@ -169,26 +175,6 @@ def _side_for_folding(net: LocalizerNet, size: int) -> int:
     if not isinstance(net.classifier.encoder.network, ResNet):
         return size
     return min(size, lcm(net.map_size or LEAST_SIDE, net.classifier.size or LEAST_SIDE))
-
-
-@torch.no_grad()
-def postprocess_tensors(parts: Sequence[NetworkOutput], how: PostProcessing) -> Callable[[], HostOutput]:
-    """Start :func:`colocam.inference.network.postprocess_arrays` for tensors; maps in 8 bits stay in 8 bits."""
-    logits, maps, peaks, activations, frames, ids = (torch.cat(part) for part in zip(*parts, strict=True))
-    # In host memory a histogram takes a quarter of the time of a selection.
-    sure = torch.from_numpy(array_foreground_of(maps.numpy())) if maps.is_cpu else foreground_of(maps)
-    if how.colors is not None or how.windows is not None:
-        # Ids stay on the host: their number is read from them, which would make the host wait for a GPU.
-        colors = None if how.colors is None else torch.from_numpy(how.colors)
-        activation = None
-        if how.windows is not None:
-            windows = torch.from_numpy(how.windows)
-            activation = of_classes(activations, classes_of(logits, windows, how.tag))
-        levels = maps.dtype == torch.uint8
-        finished = postprocess(frames, maps.float() / 255 if levels else maps, colors, activation, how.power)
-        maps = to_8bit(finished) if levels else finished
-    wait = download(logits, maps, peaks, sure, ids)
-    return lambda: HostOutput(*wait())
 
 
 def _hold_in_bfloat16(net: nn.Module) -> None:
