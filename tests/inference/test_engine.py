@@ -17,15 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
-from colocam.inference.engine import Here, Model, do_all
+from colocam.inference.engine import Here, Model, Workers
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer, open_network
 from colocam.inference.network import NetworkOutput, OutputShape, PostProcessing, completed
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.results import Tables, Writing
+from colocam.inference.task import LocalizeVideo, LostError, Worker, do_all
 from colocam.inference.videos import find_videos
-from colocam.inference.worker import LocalizeVideo, LostError, Worker
-from colocam.inference.workers import Workers
 from colocam.video.frame_choice import ALL
 from colocam.video.input import UnreadableError
 from tests.helpers.child_processes import children
@@ -290,7 +289,7 @@ def test_a_full_disk_stops_the_command(pool, tmp_path):
 
 def test_workers_that_never_start_stop_the_command(monkeypatch, tmp_path):
     network, card = open_network(STORED / "model.onnx")
-    monkeypatch.setattr("colocam.inference.workers.MOST_STARTS", 3)
+    monkeypatch.setattr("colocam.inference.engine.MOST_STARTS", 3)
     (tmp_path / "ending.py").write_text("import os; os._exit(3)")
     with closing(Workers(1)) as pool:
         pool.open([Localizer(network, card)], [str(tmp_path / "ending.py")], None, 1)

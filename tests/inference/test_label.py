@@ -23,8 +23,8 @@ from colocam.inference.engine import Here, Model
 from colocam.inference.label import Execution, label_videos
 from colocam.inference.localize import Writing, localize_videos
 from colocam.inference.options import make_options
+from colocam.inference.task import LocalizeVideo, Worker
 from colocam.inference.videos import Shard, Video, stored_source
-from colocam.inference.worker import LocalizeVideo, Worker
 from colocam.labels import Options, export
 from colocam.utils.digests import FileDigests
 from colocam.video.decoder_child import Limits

@@ -13,8 +13,8 @@ from colocam.inference.engine import Model
 from colocam.inference.localize import localize_file
 from colocam.inference.options import Options
 from colocam.inference.parts import Parts
+from colocam.inference.task import FrameRange, LocalizeVideo, Worker
 from colocam.inference.videos import Video, stored_source
-from colocam.inference.worker import FrameRange, LocalizeVideo, Worker
 from colocam.labels.label_folder import part_path
 from colocam.video.frame_choice import ALL
 

@@ -9,8 +9,8 @@ import pytest
 from colocam.inference.engine import Model
 from colocam.inference.options import Options
 from colocam.inference.parts import Parts
+from colocam.inference.task import FrameRange, LocalizeVideo, LostError, Worker, attempt, result_of
 from colocam.inference.videos import Video, stored_source
-from colocam.inference.worker import FrameRange, LocalizeVideo, LostError, Worker, attempt, result_of
 from colocam.labels.label_folder import part_path
 from colocam.video.frame_choice import ALL
 

@@ -18,8 +18,8 @@ from colocam.inference import options
 from colocam.inference.engine import Model
 from colocam.inference.options import DEFAULT, Help, Options, make_options
 from colocam.inference.results import Tables, Writing
+from colocam.inference.task import LocalizeVideo
 from colocam.inference.videos import Video
-from colocam.inference.worker import LocalizeVideo
 from colocam.video.frame_choice import ALL
 from colocam.video.input import VideoInput
 

@@ -8,8 +8,9 @@ from contextlib import closing
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.inference.engine import Model, do_all
+from colocam.inference.engine import Model
 from colocam.inference.label import Execution, label_videos
+from colocam.inference.task import do_all
 from colocam.integrations.ray_workers import RayWorkers
 from tests.helpers.stub_task import StubTask
 

@@ -1,49 +1,47 @@
-"""The engine: tasks on many videos, done by workers of one kind around the networks of this machine.
+"""The engine: a model on the devices of this machine, and what does tasks around its networks.
 
-    videos ─► tasks ─► do_all ─► a pool: Here, Workers (processes), or RayWorkers (machines) ─► results
-
-What differs between ``localize`` and ``label`` is where videos come from and where rows go: the sink of the task. A
-video is done where the sink has results with its key, which one function makes (:meth:`LocalizeVideo.key`).
+videos ─► tasks ─► do_all ─► a pool: Here, Workers (processes), or RayWorkers (machines) ─► results
 """
 
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import entry_points
+from itertools import cycle
 from math import inf
 from pathlib import Path
-from queue import Queue
-from typing import NamedTuple, Protocol, TypeVar
+from queue import Empty, SimpleQueue
 
 from colocam.boxes.candidates import find_chooser
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
 from colocam.inference.options import DEFAULT, Options
 from colocam.inference.passes import Passes
+from colocam.inference.remote import ServedWorker
+from colocam.inference.task import LostError, Pool, Result, Show, Task, Worker, as_known, result_of
 from colocam.inference.videos import model_key
-from colocam.inference.worker import LocalizeVideo, Look, LostError, Result, Show, Task, Worker, as_known
-from colocam.inference.workers import Workers
-from colocam.labels.table_files import ForeignFileError
+from colocam.inference.worker_process import Setup, packed
 from colocam.segment import segmenter_files
-from colocam.utils.child_processes import CAN_START
+from colocam.utils.child_processes import CAN_START, ChildProcess, Message
 from colocam.utils.device import cores, without_collections
 from colocam.utils.digests import FileDigests
 from colocam.utils.extensions import GROUP, load_extensions, named_extensions
 from colocam.utils.gpu_start import start_gpu
-from colocam.utils.progress import progress, say, take
+from colocam.utils.progress import long_work, progress, say
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import FrameChoice
-from colocam.video.input import DecoderLostError, VideoError
 
-T = TypeVar("T", bound=Task)
-
-
-AGAIN = (LostError, DecoderLostError)
-"""Errors after which another attempt may succeed."""
-LOOKS = 8
-"""Threads that look for results: a network file system answers many questions at once."""
+SECONDS_TO_END = 5.0
+"""For all workers to remove their temporary files."""
+MOST_STARTS = 20
+"""Give up after this many workers in a row fail to start."""
+START_LIMIT = 600.0
+"""Seconds that a worker may take to be ready."""
 
 
 @dataclass(frozen=True)
@@ -94,71 +92,6 @@ class Model:
         except ModuleNotFoundError:  # whoever opens the model says so
             return [named]
         return [f"cuda:{index}" for index in range(torch.cuda.device_count())] or [named]
-
-
-class Pool(Protocol):
-    """What does tasks."""
-
-    @property
-    def places(self) -> int:
-        """Tasks that are done at the same time."""
-        ...
-
-    def submit(self, task: Task) -> "Future[Result]":
-        """Do a task; the future raises what it raised, or a :class:`LostError`."""
-        ...
-
-    def close(self) -> None:
-        """End what is under way."""
-        ...
-
-
-class Outcome(NamedTuple):
-    """What came of a task, after some attempts: its result, or why its video is left out."""
-
-    result: Result
-    error: VideoError | ForeignFileError | None
-    attempts: int
-
-
-def do_all(pool: Pool, tasks: "deque[T]", retries: int = 1) -> "Generator[tuple[T, Outcome], None, None]":
-    """Do tasks in any order; yields each with what came of it.
-
-    Args:
-        pool: does them.
-        tasks: taken from the left; more may be added meanwhile.
-        retries: further attempts for a task that was lost.
-
-    Raises:
-        ColocamError: an error that concerns all videos.
-    """
-    done: Queue[tuple[T, Future[Result]]] = Queue()
-    attempts: Counter[T] = Counter()
-    running = 0
-    while tasks or running:
-        while tasks and running < pool.places + 1:  # one more waits, so that no worker does
-            task = tasks.popleft()
-            attempts[task] += 1
-            running += 1
-            pool.submit(task).add_done_callback(lambda future, task=task: done.put((task, future)))  # type: ignore[misc]
-        task, future = take(done)
-        running -= 1
-        try:
-            outcome = Outcome(future.result(), None, attempts[task])
-        except (VideoError, ForeignFileError) as error:
-            if isinstance(error, AGAIN) and attempts[task] <= retries:
-                tasks.append(task)
-                continue
-            outcome = Outcome({}, error, attempts[task])
-        yield task, outcome
-
-
-def look_at(tasks: "Sequence[LocalizeVideo]", digests: FileDigests) -> Iterator[Look]:
-    """A quick look at each video, in order: whether it is done."""
-    with ThreadPoolExecutor(LOOKS, "looks") as pool:
-        batches = (tasks[at : at + 256] for at in range(0, len(tasks), 256))
-        for looks in pool.map(lambda batch: [task.look(digests) for task in batch], batches):
-            yield from looks
 
 
 class Here:
@@ -235,3 +168,168 @@ def _is_known_elsewhere(localizer: Localizer, model: Model) -> bool:
 def most_workers(localizer: Localizer) -> int:
     """Workers that keep all cores busy: half as many more than cores, if they wait for the passes of a GPU."""
     return cores() * 3 // 2 if isinstance(localizer.network, Passes) and localizer.network.on_gpu else cores()
+
+
+class Workers:
+    """Worker processes around the networks of this process, see :mod:`colocam.inference.worker_process`.
+
+    Results are the same whatever their number: a video's passes have the same rows as in one process, and never depend
+    on those of another (:class:`Passes`). They take some seconds to start, while the model is loaded. One that dies is
+    replaced when the next task comes.
+
+    Args:
+        count: how many.
+        passed: called with the number of frames that passed a network.
+        limit: seconds without progress after which a worker is replaced.
+    """
+
+    def __init__(self, count: int, passed: Callable[[int], object] = int, limit: float = inf) -> None:
+        self.places = count
+        self._passed, self._limit = passed, limit
+        self._share = max(1, cores() // count)
+        self._threads: ThreadPoolExecutor | None = None  # one for each place: it waits for what the worker says
+        self._idle: SimpleQueue[tuple[Passes, _Worker | None]] = SimpleQueue()
+        self._workers: list[_Worker] = []
+        self._failed_starts = 0
+        self._lock, self._closing = threading.Lock(), threading.Event()
+        self._early = [self.start_process() for _ in range(count)]
+
+    def start_process(self) -> ChildProcess:
+        """Start a worker."""
+        return ChildProcess("colocam.inference.worker_process", self._share)
+
+    def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
+        """Begin with a model on one or several devices, and with up to ``most`` workers."""
+        first = localizers[0]
+        self._setup = packed(Setup(first.network.rows, first.card, first.options, extensions, digests))
+        self._early += [self.start_process() for _ in range(most - self.places)]
+        self.places = len(self._early)
+        networks = cycle(one.network for one in localizers if isinstance(one.network, Passes))
+        while self._early:
+            network = next(networks)
+            self._idle.put((network, self._begin(network, self._early.pop())))
+        self._threads = ThreadPoolExecutor(self.places, "video worker")
+        if self._limit < inf:
+            threading.Thread(target=self._watch, name="watch", daemon=True).start()
+
+    def submit(self, task: Task) -> "Future[Result]":
+        """Let a worker do a task."""
+        assert self._threads is not None
+        return long_work(self._threads.submit(self._do, task))
+
+    def close(self) -> None:
+        """End all workers, within seconds."""
+        with self._lock:
+            self._closing.set()
+            workers = list(self._workers)
+        for child in self._early:
+            child.kill()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.child.terminate()
+        deadline = time.monotonic() + SECONDS_TO_END
+        for worker in workers:
+            worker.child.how_it_ended(max(0.0, deadline - time.monotonic()))
+            worker.child.end()
+        # The thread that uses a worker closes it; one that begins a task only now must find a place, too.
+        idle: list[tuple[Passes, _Worker | None]] = []
+        with suppress(Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        for network, left in idle:
+            if left is not None:
+                left.close()
+            self._idle.put((network, None))
+
+    def _begin(self, network: Passes, child: ChildProcess | None = None) -> "_Worker":
+        with self._lock:  # who closes ends all workers that have begun, and no other begins after that
+            if self._closing.is_set():
+                raise InterruptedRunError("stopped")
+            worker = _Worker(child or self.start_process(), network, self._setup, self._passed)
+            self._workers.append(worker)
+        return worker
+
+    def _do(self, task: Task) -> Result:
+        network, idle = self._idle.get()
+        kept: _Worker | None = None
+        try:
+            worker = idle or self._begin(network)
+            if (answer := worker.do(task)) is not None:
+                kept = worker
+                return result_of(answer)
+            self._workers.remove(worker)
+            how = worker.close()
+        finally:
+            self._idle.put((network, kept))
+        if self._closing.is_set():
+            raise InterruptedRunError("stopped")
+        self._failed_starts = 0 if worker.ready else self._failed_starts + 1
+        if self._failed_starts >= MOST_STARTS:
+            raise ColocamError(f"{MOST_STARTS} workers in a row failed to start: {how}")
+        raise LostError(how)
+
+    def _watch(self) -> None:
+        while not self._closing.wait(min(1.0, self._limit / 4)):
+            for worker in list(self._workers):
+                worker.end_stuck(self._limit)
+
+
+class _Worker:
+    """A worker process, and what this process holds for it.
+
+    Attributes:
+        child: the process.
+        ready: whether it has started.
+    """
+
+    def __init__(self, child: ChildProcess, network: Passes, setup: str, passed: Callable[[int], object]) -> None:
+        self.child = child
+        self.ready = self._busy = False
+        self._since, self._stuck = time.monotonic(), ""  # when it last made progress; why it was ended
+        self._passed = passed
+        self._served = ServedWorker(network, self._send, self._count)
+        self._send({"setup": setup}, self._served.file)
+        os.close(self._served.file)
+
+    def do(self, task: Task) -> Message | None:
+        """The answer of the worker to a task; None if it died."""
+        self._since, self._busy = time.monotonic(), True
+        self._send({"do": "task", "task": packed(task)})
+        try:
+            while (message := self.child.channel.receive()) is not None:
+                self._since = time.monotonic()
+                match message["do"]:
+                    case "pass" | "post":
+                        self._served.receive(message)
+                    case "said":
+                        say(message["text"])
+                    case "ready":
+                        self.ready = True
+                    case "done" | "failed":
+                        return message
+            return None
+        finally:
+            self._busy = False
+
+    def end_stuck(self, limit: float) -> None:
+        """End the process if it made no progress with its task for ``limit`` seconds."""
+        allowed = limit if self.ready else START_LIMIT
+        if self._busy and time.monotonic() - self._since > allowed:
+            self._stuck = f"no progress for {allowed:g} s"
+            self.child.end()
+
+    def close(self) -> str:
+        """End the process and forget it; how it ended."""
+        self._served.close()
+        how = self._stuck or f"its worker crashed ({self.child.how_it_ended()})"
+        self.child.kill()
+        return how
+
+    def _send(self, message: Message, *files: int) -> None:
+        with suppress(OSError):  # it is gone, which whoever waits for its answer notices
+            self.child.channel.send(message, *files)
+
+    def _count(self, frames: int) -> None:
+        self._since = time.monotonic()
+        self._passed(frames)

@@ -15,11 +15,11 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401 - without this extra the command ends before its work begins
 
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.engine import Model, Outcome, Pool, do_all, look_at, open_pool
+from colocam.inference.engine import Model, open_pool
 from colocam.inference.options import DEFAULT, Options
 from colocam.inference.parts import LONG, Parts
+from colocam.inference.task import FrameRange, LocalizeVideo, Outcome, Pool, Result, do_all, look_at
 from colocam.inference.videos import Shard, Video, read_videos
-from colocam.inference.worker import FrameRange, LocalizeVideo, Result
 from colocam.integrations.ray_workers import RayWorkers
 from colocam.labels.label_folder import Failures, Labeled, write_video_list
 from colocam.utils.digests import FileDigests

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from colocam.errors import ColocamError
-from colocam.inference.engine import Model, Outcome, do_all, look_at, open_pool
+from colocam.inference.engine import Model, open_pool
 from colocam.inference.options import DEFAULT, Options
 from colocam.inference.results import Tables, Writing, Written
+from colocam.inference.task import LocalizeVideo, LostError, Outcome, Worker, do_all, look_at
 from colocam.inference.videos import Video, find_videos, refuse_overwriting, stored_videos
-from colocam.inference.worker import LocalizeVideo, LostError, Worker
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.presence import absent_below
 from colocam.types import Overlay

@@ -21,8 +21,8 @@ from typing import ClassVar
 
 from colocam.inference.localizer import ROWS_ONLINE, Localizer, layout_for
 from colocam.inference.stages import read_passes
+from colocam.inference.task import FrameRange, LocalizeVideo, Result, Worker, localize_into
 from colocam.inference.videos import Video
-from colocam.inference.worker import FrameRange, LocalizeVideo, Result, Worker, localize_into
 from colocam.labels.label_folder import count_part, durable, is_whole, part_name, part_path, video_metadata
 from colocam.labels.table import LocalizationTable, join_tables
 from colocam.temporal.cuts import AROUND, CutFinder

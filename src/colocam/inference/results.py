@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple, get_args
 import numpy as np
 
 from colocam.errors import ArgumentError, suggest
+from colocam.inference.task import LocalizeVideo, Result, Worker, localize_into
 from colocam.inference.videos import Video
-from colocam.inference.worker import LocalizeVideo, Result, Worker, localize_into
 from colocam.labels.review import class_in_doubt
 from colocam.labels.table import LocalizationTable
 from colocam.labels.table_files import publish_results, refuse_foreign

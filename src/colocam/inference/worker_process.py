@@ -5,14 +5,19 @@ parent sends is trusted and pickled; what goes back is JSON. Its decoder, a chil
 (:mod:`colocam.video.fence`).
 """
 
+import base64
 import os
+import pickle
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cv2
 
@@ -21,8 +26,38 @@ from colocam.utils.child_processes import Parent
 from colocam.utils.device import limit_cores
 
 if TYPE_CHECKING:
-    from colocam.inference.worker import Setup
+    from colocam.config.card import Card
+    from colocam.inference.options import Options
     from colocam.utils.progress import Advance
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker process needs to know.
+
+    Attributes:
+        rows: frames of a pass.
+        card: of the model.
+        options: of the command.
+        extensions: to load.
+        digests: file that remembers digests of videos; None: none does.
+    """
+
+    rows: int
+    card: "Card"
+    options: "Options"
+    extensions: Sequence[str]
+    digests: Path | None
+
+
+def packed(trusted: object) -> str:
+    """Text for :func:`unpacked`."""
+    return base64.b64encode(pickle.dumps(trusted)).decode("ascii")
+
+
+def unpacked(text: str) -> Any:  # noqa: ANN401 - whatever was packed
+    """What a parent process packed."""
+    return pickle.loads(base64.b64decode(text))  # noqa: S301 - from the parent alone
 
 
 def main(control: int, life: int, share: int) -> None:
@@ -42,10 +77,9 @@ def main(control: int, life: int, share: int) -> None:
     limit_cores(share)  # before what divides work by their number is imported
     cv2.setNumThreads(share)
     # What takes seconds to import is imported while the parent loads the model.
-    from colocam.inference import parts, results  # noqa: F401, PLC0415
     from colocam.inference.localizer import Localizer, output_shape  # noqa: PLC0415
     from colocam.inference.remote import RemoteNetwork  # noqa: PLC0415
-    from colocam.inference.worker import Worker, attempt, unpacked  # noqa: PLC0415
+    from colocam.inference.task import Worker, attempt  # noqa: PLC0415
     from colocam.utils.digests import FileDigests  # noqa: PLC0415
     from colocam.utils.extensions import load_extensions  # noqa: PLC0415
     from colocam.video.fence import start_decoder  # noqa: PLC0415

@@ -25,8 +25,8 @@ from colocam.errors import ColocamError
 from colocam.inference.engine import Model
 from colocam.inference.options import make_options
 from colocam.inference.results import Tables, Writing
+from colocam.inference.task import LocalizeVideo, Worker
 from colocam.inference.videos import Video, find_videos
-from colocam.inference.worker import LocalizeVideo, Worker
 from colocam.labels import Correction, Options, import_labels, read_corrections, write_corrections
 from colocam.labels.formats.label_studio import names_of, place_of, regions_of
 from colocam.labels.formats.reading import parse_xml

@@ -13,7 +13,7 @@ from typing import Any
 
 from colocam.errors import ColocamError, first_line
 from colocam.inference.engine import Model, open_pool
-from colocam.inference.worker import LostError, Result, Task, attempt, result_of
+from colocam.inference.task import LostError, Result, Task, attempt, result_of
 from colocam.utils.child_processes import Message
 from colocam.utils.extras import not_installed
 
@@ -35,7 +35,7 @@ class Actor:
             self._problem = str(error)
 
     def do(self, task: Task) -> Message:
-        """Do a task; see :func:`colocam.inference.worker.result_of`."""
+        """Do a task; see :func:`colocam.inference.task.result_of`."""
         if self._problem:
             return {"do": "failed", "error": "ColocamError", "text": self._problem}
         return {**attempt(self._pool.submit(task).result), "passed": self.frames()}
@@ -56,7 +56,7 @@ class Actor:
 
 
 class RayWorkers:
-    """Actors on the machines of a cluster; see :class:`colocam.inference.engine.Pool`.
+    """Actors on the machines of a cluster; see :class:`colocam.inference.task.Pool`.
 
     Args:
         model: that each actor loads.

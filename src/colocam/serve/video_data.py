@@ -21,7 +21,7 @@ import numpy.typing as npt
 from colocam.boxes import rle
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.inference.worker import localize_into
+from colocam.inference.task import localize_into
 from colocam.labels import rank
 from colocam.labels.review import doubts, signs
 from colocam.labels.table import LocalizationTable, TableRows, read_table, take_rows

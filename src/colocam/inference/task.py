@@ -1,20 +1,23 @@
-"""What does a video, in whichever process: a model with its options, the way from frames to rows, and its errors."""
+"""The task of every command: localize in a video, in whichever process; its errors; and the loop over many tasks.
 
-import base64
-import pickle
+What differs between ``localize`` and ``label`` is where videos come from and where rows go: the sink of the task. A
+video is done where the sink has results with its key, which one function makes (:meth:`LocalizeVideo.key`).
+"""
+
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from queue import Queue
 from threading import Event
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from colocam.config.card import Card
 from colocam.errors import ColocamError, InterruptedRunError, first_line, machine_fault
 from colocam.inference.localizer import Localizer, layout_for
-from colocam.inference.options import Options
 from colocam.inference.videos import Video, video_key
 from colocam.labels.table_files import ForeignFileError
 from colocam.temporal.smoothing import Shots
@@ -24,11 +27,12 @@ from colocam.utils.digests import FileDigests
 from colocam.utils.extras import EXTRAS, not_installed
 from colocam.utils.files import FULL, os_error_text
 from colocam.utils.prefetch import ahead
-from colocam.utils.progress import Advance, progress, stop_requested
+from colocam.utils.progress import Advance, progress, stop_requested, take
 from colocam.video.frame_choice import ALL, FrameChoice
 from colocam.video.input import DecoderEndedError, DecoderLostError, UnreadableError, VideoError
 from colocam.video.reader import VideoReader
 
+T = TypeVar("T", bound="Task")
 Show = Callable[..., AbstractContextManager[Advance]]
 Result = dict[str, Any]
 """What came of a task; as JSON can hold it."""
@@ -286,30 +290,72 @@ def result_of(answer: Message) -> Result:
     raise ERRORS.get(answer["error"], ColocamError)(answer["text"])
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a worker process needs to know.
+AGAIN = (LostError, DecoderLostError)
+"""Errors after which another attempt may succeed."""
+LOOKS = 8
+"""Threads that look for results: a network file system answers many questions at once."""
 
-    Attributes:
-        rows: frames of a pass.
-        card: of the model.
-        options: of the command.
-        extensions: to load.
-        digests: file that remembers digests of videos; None: none does.
+
+class Pool(Protocol):
+    """What does tasks."""
+
+    @property
+    def places(self) -> int:
+        """Tasks that are done at the same time."""
+        ...
+
+    def submit(self, task: Task) -> "Future[Result]":
+        """Do a task; the future raises what it raised, or a :class:`LostError`."""
+        ...
+
+    def close(self) -> None:
+        """End what is under way."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """What came of a task, after some attempts: its result, or why its video is left out."""
+
+    result: Result
+    error: VideoError | ForeignFileError | None
+    attempts: int
+
+
+def do_all(pool: Pool, tasks: "deque[T]", retries: int = 1) -> "Generator[tuple[T, Outcome], None, None]":
+    """Do tasks in any order; yields each with what came of it.
+
+    Args:
+        pool: does them.
+        tasks: taken from the left; more may be added meanwhile.
+        retries: further attempts for a task that was lost.
+
+    Raises:
+        ColocamError: an error that concerns all videos.
     """
+    done: Queue[tuple[T, Future[Result]]] = Queue()
+    attempts: Counter[T] = Counter()
+    running = 0
+    while tasks or running:
+        while tasks and running < pool.places + 1:  # one more waits, so that no worker does
+            task = tasks.popleft()
+            attempts[task] += 1
+            running += 1
+            pool.submit(task).add_done_callback(lambda future, task=task: done.put((task, future)))  # type: ignore[misc]
+        task, future = take(done)
+        running -= 1
+        try:
+            outcome = Outcome(future.result(), None, attempts[task])
+        except (VideoError, ForeignFileError) as error:
+            if isinstance(error, AGAIN) and attempts[task] <= retries:
+                tasks.append(task)
+                continue
+            outcome = Outcome({}, error, attempts[task])
+        yield task, outcome
 
-    rows: int
-    card: Card
-    options: Options
-    extensions: Sequence[str]
-    digests: Path | None
 
-
-def packed(trusted: object) -> str:
-    """Text for :func:`unpacked`."""
-    return base64.b64encode(pickle.dumps(trusted)).decode("ascii")
-
-
-def unpacked(text: str) -> Any:  # noqa: ANN401 - whatever was packed
-    """What a parent process packed."""
-    return pickle.loads(base64.b64decode(text))  # noqa: S301 - from the parent alone
+def look_at(tasks: "Sequence[LocalizeVideo]", digests: FileDigests) -> Iterator[Look]:
+    """A quick look at each video, in order: whether it is done."""
+    with ThreadPoolExecutor(LOOKS, "looks") as pool:
+        batches = (tasks[at : at + 256] for at in range(0, len(tasks), 256))
+        for looks in pool.map(lambda batch: [task.look(digests) for task in batch], batches):
+            yield from looks
