@@ -2,7 +2,8 @@
 
 For each number of frames ``colocam localize --no-video`` runs on one generated video of so many frames, and on a folder
 of videos of 100 frames each with as many in all. The peak is that of all processes of the command together: the largest
-sum of their proportional memory (PSS), read from /proc ten times a second. Linux only. Prints one line per run.
+sum of their proportional memory (PSS), read from /proc ten times a second. Linux only. Prints one line per run. The
+figure is drawn again after each run, so Ctrl-C leaves one of the runs that have ended.
 """
 
 import argparse
@@ -76,8 +77,8 @@ def peak_mb(model: str, source: Path, out: Path) -> float:
     return peak
 
 
-def measure(model: str, counts: list[int]) -> dict[str, list[float]]:
-    """Peaks of one video and of a folder for each number of frames."""
+def measure(model: str, counts: list[int], target: Path) -> None:
+    """Draw the peaks of one video and of a folder for each number of frames."""
     peaks: dict[str, list[float]] = {"one video": [], f"a folder of videos of {SHORT} frames": []}
     single, folder = peaks.values()
     with TemporaryDirectory() as name:
@@ -86,12 +87,13 @@ def measure(model: str, counts: list[int]) -> dict[str, list[float]]:
             video = write_video(work / f"{count}.mp4", count)
             single.append(peak_mb(model, video, work / f"out-{count}"))
             print(f"one video of {count} frames: {single[-1]:.0f} MB", flush=True)
+            draw(target, counts, peaks)
             videos = work / f"folder-{count}"
             for number in range(max(1, count // SHORT)):
                 write_video(videos / f"{number:05}.mp4", min(SHORT, count))
             folder.append(peak_mb(model, videos, work / f"outs-{count}"))
             print(f"a folder of {count} frames in all: {folder[-1]:.0f} MB", flush=True)
-    return peaks
+            draw(target, counts, peaks)
 
 
 def draw(target: Path, counts: list[int], peaks: dict[str, list[float]]) -> None:
@@ -101,12 +103,13 @@ def draw(target: Path, counts: list[int], peaks: dict[str, list[float]]) -> None
 
     figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
     for label, values in peaks.items():
-        axes.plot(counts, values, marker="o", markersize=4, label=label)
-    highest = max(max(values) for values in peaks.values())
+        axes.plot(counts[: len(values)], values, marker="o", markersize=4, label=label)
+    highest = max(max(values, default=0.0) for values in peaks.values())
     axes.set(xscale="log", xlabel="frames", ylabel="peak memory (MB)", ylim=(0, 1.3 * highest))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     figure.savefig(target, dpi=110)
+    plt.close(figure)
 
 
 def main() -> None:
@@ -116,7 +119,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the figure")
     parser.add_argument("--frames", type=int, nargs="+", default=[100, 1000, 10_000], help="numbers of frames")
     arguments = parser.parse_args()
-    draw(arguments.out, arguments.frames, measure(arguments.model, arguments.frames))
+    measure(arguments.model, arguments.frames, arguments.out)
 
 
 if __name__ == "__main__":
