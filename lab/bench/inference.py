@@ -201,7 +201,9 @@ def _limits(
     window = [network.submit(rows, ids, all_rows) for _ in range(-(-WINDOW // len(rows)))]
     window[-1] = window[-1][: WINDOW - sum(map(len, window[:-1]))]
     same = np.zeros(WINDOW, np.int64)
-    how = PostProcessing(None if localizer.color_mean == "off" else same, same if localizer.focus else None)
+    how = PostProcessing(
+        None if localizer.settings.color_mean == "off" else same, same if localizer.settings.focus else None
+    )
 
     def finish(_: int) -> None:
         network.postprocess(window, how)()
@@ -212,8 +214,8 @@ def _limits(
     levels = np.stack([one.raw_map for _, one in found])
     if levels.dtype != np.uint8:
         levels = (255 * levels).astype(np.uint8)
-    choose = localizer.chooser.candidates
-    yield "boxes", on_cores(1, lambda at: choose(levels[at % len(levels)][None], localizer.threshold))
+    choose = settings.chooser.candidates
+    yield "boxes", on_cores(1, lambda at: choose(levels[at % len(levels)][None], settings.threshold))
 
     def table(_number: int) -> None:
         with LocalizationTable(base / "limit.csv", localizer.columns) as written:

@@ -64,7 +64,7 @@ def video(tmp_path_factory, make_video):
 def test_motion_is_used_where_the_frames_of_a_shot_choose_together(options, used):
     base = Localizer.load(STORED / "model.onnx")
     segmenter = options.get("refine")
-    assert Localizer(base.network, base.card, Options(**options), segmenter=segmenter).motion == used
+    assert Localizer(base.network, base.card, Options(**options), segmenter=segmenter).settings.motion == used
 
 
 def test_frames_by_themselves_have_no_motion():

@@ -62,6 +62,6 @@ def test_boxes_of_small_maps_are_in_pixels_of_the_video(run, collection):
         x1, y1, x2, y2 = (int(side) for side in scale_boxes(np.array(found.box), (48, 40), (16, 16)).round())
         peak = np.unravel_index(found.heatmap.argmax(), (16, 16))
         # with the largest contour the box lies on the foreground, and its edges on the map's cells
-        assert (found.heatmap[y1 : y2 + 1, x1 : x2 + 1] > localizer.threshold * found.heatmap[peak]).any()
+        assert (found.heatmap[y1 : y2 + 1, x1 : x2 + 1] > localizer.settings.threshold * found.heatmap[peak]).any()
         assert 0 <= x1 < x2 <= 15
         assert 0 <= y1 < y2 <= 15

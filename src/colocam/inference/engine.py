@@ -161,7 +161,7 @@ def open_pool(
 
 def _is_known_elsewhere(localizer: Localizer, model: Model) -> bool:
     """Whether workers know the chooser, which a script may have registered in this process alone."""
-    shipped = localizer.chooser.candidates.__module__.startswith("colocam.")
+    shipped = localizer.settings.chooser.candidates.__module__.startswith("colocam.")
     return shipped or bool(model.extensions) or bool(entry_points(group=GROUP))
 
 

@@ -3,50 +3,23 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-import numpy as np
-
-from colocam.boxes.candidates import find_chooser, instance_boxes
 from colocam.config.card import Card
-from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.errors import ColocamError
 from colocam.inference.network import Network, OutputShape, open_onnx
 from colocam.inference.options import DEFAULT, Options, from_keywords
-from colocam.inference.passes import AnyNetwork, MapSettings, Passes
-from colocam.inference.rows import (
-    OneMask,
-    Refiner,
-    RowSettings,
-    SeveralMasks,
-    make_rows,
-    over_time,
-    refine_windows,
-)
-from colocam.inference.second_look import SecondLook, look_again
-from colocam.inference.stages import (
-    find_candidates,
-    postprocess_frames,
-    postprocess_windows,
-    read_passes,
-    submit_passes,
-)
-from colocam.maps.postprocess import array_classes_of
+from colocam.inference.passes import AnyNetwork, Passes
+from colocam.inference.pipeline import Settings, run_pipeline
 from colocam.segment import load_segmenter
 from colocam.segment.segmenter import Segmenter
-from colocam.temporal.cuts import WINDOW, CutFinder
-from colocam.temporal.motion import WeighByPast, WeighWindows
-from colocam.temporal.smoothing import LOOK_AHEAD, Shots
-from colocam.types import Float32Array, Localization, VideoFrame
+from colocam.temporal.smoothing import Shots
+from colocam.types import Localization, VideoFrame
 from colocam.utils.extras import not_installed
-from colocam.utils.prefetch import ahead
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
-
-ROWS_ONLINE = 8
-"""Frames of one network pass at most with ``smooth="online"``, where results are wanted as frames arrive."""
 
 
 def open_network(model: Path, device: str | None = None) -> tuple[Passes, Card]:
@@ -91,6 +64,7 @@ class Localizer:
         segmenter: gives a mask for each object, whose extent is the box; None: boxes of the heat maps.
         source: folder or file that the model was loaded from; None: it was built in memory.
         options: see :class:`colocam.inference.options.Options`.
+        settings: the options, and what the card says where they say nothing.
     """
 
     def __init__(
@@ -106,22 +80,7 @@ class Localizer:
         self.segmenter = segmenter
         self.source: Path | None = None
         self.options = options
-        if options.tag is not None and options.tag not in card.tags:
-            raise ArgumentError("tag", f"{options.tag}: the model does not know it{suggest(options.tag, card.tags)}")
-        if options.presence is not None and card.presence is None:
-            raise ArgumentError("presence", "cannot be used: this model has no calibration of presence: train again")
-        if segmenter is not None and options.smooth != "offline":
-            raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {options.smooth}")
-        self.color_mean = options.color_mean or card.color_mean
-        self.focus = card.focus_power(on=options.focus)
-        self.chooser = find_chooser(options.chooser or card.chooser)
-        self._boxes_of = instance_boxes if options.instances else self.chooser.candidates
-        self.threshold = card.threshold if options.threshold is None else options.threshold
-        self._tag = None if options.tag is None else card.tags.index(options.tag)
-        by_shot = self.chooser.by_shot and options.smooth != "none" and not options.instances
-        self.motion = by_shot if options.motion is None else options.motion
-        looks = options.looks or (card.looks if segmenter is None else 1)
-        self.looks = 1 if options.instances else looks
+        self.settings = Settings.of(options, card, refined=segmenter is not None)
 
     def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
         """The same model, opened once, with some other :class:`colocam.inference.options.Options`."""
@@ -212,7 +171,7 @@ class Localizer:
     @property
     def reads_images(self) -> bool:
         """Whether frames need their images."""
-        return self.segmenter is not None or self.looks > 1
+        return self.segmenter is not None or self.settings.looks > 1
 
     @property
     def columns(self) -> list[str]:
@@ -290,56 +249,17 @@ class Localizer:
             stopping: once one of them is set, this ends with an error as soon as it can; the running pass is left to
                 itself.
         """
-        smooth = self.options.smooth
-        look_ahead = LOOK_AHEAD[smooth]
-        rows = self.network.rows
-        if live:
-            rows = 1
-        elif smooth == "online":
-            rows = min(rows, ROWS_ONLINE)
-        read = read_passes(
+        return run_pipeline(
             frames,
-            self.card.size,
-            rows,
-            self.options.batch,
-            histograms=look_ahead is not None,
-            grays=self.motion,
+            self.network,
+            self.settings,
+            self.segmenter,
+            live=live,
             images=images or self.reads_images,
+            shots=shots,
+            passed=passed,
+            stopping=stopping,
         )
-        ended = Event()
-        either = (ended, *stopping)
-        settings = MapSettings(self.color_mean, self.focus, self._tag, self.network, either)
-        counted = passed if self.segmenter is None else int
-        submitted = submit_passes(ahead(read, 1, "resize"), self.network, counted, windows=smooth == "offline")
-        postprocess = postprocess_windows if smooth == "offline" else postprocess_frames
-        cuts = CutFinder(look_ahead.cuts if look_ahead else 0)
-        mapped = postprocess(ahead(submitted, max(1, WINDOW // rows), "network"), cuts, settings)
-        motion: WeighWindows | WeighByPast | None = None
-        if self.motion:
-            motion = WeighWindows() if smooth == "offline" else WeighByPast()
-        observed = find_candidates(ahead(mapped, 1, "maps"), self._threshold_of, self._boxes_of, motion)
-        if self.looks > 1:
-            second = SecondLook(settings, rows, self._threshold_of, self._boxes_of, windows=smooth == "offline")
-            observed = look_again(ahead(observed, 1, "first looks"), second, self.looks - 1)
-        if self.segmenter is not None:
-            refiner: Refiner[Any] = OneMask(self.segmenter)
-            if self.options.instances:
-                refiner = SeveralMasks(self.segmenter, self.network, self._tag)
-            observed = refine_windows(ahead(observed, 1, "boxes"), refiner, passed, either)
-        name = "boxes" if self.segmenter is None else "masks"
-        with closing(ahead(observed, 1, name, on_stop=ended.set)) as batches:
-            refined = None if self.segmenter is None else self.segmenter.name
-            how = RowSettings(self.options, self.card, self._tag, refined)
-            yield from make_rows(over_time(chain.from_iterable(batches), shots, how), how)
-
-    def _threshold_of(self, logits: Float32Array) -> list[float]:
-        """τ of each of B frames from their logits (B, K): that of the class of their window, or of each by itself."""
-        of_classes = self.card.class_thresholds
-        if of_classes is None or self.options.threshold is not None:
-            return [self.threshold] * len(logits)
-        windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
-        windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
-        return [of_classes[tag] for tag in array_classes_of(logits, windows, self._tag).tolist()]
 
 
 def layout_for(localizer: Localizer, *, images: bool = False) -> FrameLayout:

@@ -19,7 +19,8 @@ from math import lcm
 from pathlib import Path
 from typing import ClassVar
 
-from colocam.inference.localizer import ROWS_ONLINE, Localizer, layout_for
+from colocam.inference.localizer import Localizer, layout_for
+from colocam.inference.pipeline import ROWS_ONLINE
 from colocam.inference.stages import read_passes
 from colocam.inference.task import FrameRange, LocalizeVideo, Result, Worker, localize_into
 from colocam.inference.videos import Video

@@ -1,4 +1,4 @@
-"""The stages from decoded frames to candidate boxes, in their order; :meth:`Localizer.stream` connects them.
+"""The stages from decoded frames to candidate boxes, in their order; :mod:`colocam.inference.pipeline` connects them.
 
 Each stage is a generator. It closes the stage before it when it ends.
 """
