@@ -13,11 +13,11 @@ import typer
 
 from colocam import Localizer
 from colocam.boxes.iou import iou
+from colocam.config.options import Options, Smooth
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
 from colocam.evaluation.metrics import average_precision, calibration_error, steadiness
 from colocam.inference.localizer import open_network
-from colocam.inference.options import Options, Smooth
 from colocam.labels.review import doubts, queue, signs
 from colocam.labels.table import TableRows
 from colocam.run import open_run

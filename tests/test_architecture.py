@@ -138,6 +138,18 @@ def test_rooms_and_arrows(graph):
     TopologicalSorter(below).prepare()
 
 
+def test_the_way_of_a_frame_is_short(graph):
+    """Inference has at most 18 files on 9 floors; a module stands a floor above the highest of those it imports."""
+    room = {module: {other for other in others if room_of(other) == "inference"} for module, others in graph.items()}
+    inside = [module for module in TopologicalSorter(room).static_order() if room_of(module) == "inference"]
+    floors: dict[str, int] = {}
+    for module in inside:
+        floors[module] = 1 + max((floors[other] for other in room[module]), default=0)
+    modules = {module: floor for module, floor in floors.items() if module != "colocam.inference"}
+    assert len(inside) <= 18
+    assert max(modules.values()) <= 9
+
+
 def test_layers(graph):
     rooms = {room_of(module) for module in graph}
     assert rooms >= FORBIDDEN.keys()

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from colocam.config import load_config
+from colocam.config.options import Options
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import PostProcessing
-from colocam.inference.options import Options
 from colocam.labels.table import LocalizationTable
 from colocam.temporal.cuts import WINDOW
 from colocam.types import Image, VideoFrame
@@ -201,9 +201,8 @@ def _limits(
     window = [network.submit(rows, ids, all_rows) for _ in range(-(-WINDOW // len(rows)))]
     window[-1] = window[-1][: WINDOW - sum(map(len, window[:-1]))]
     same = np.zeros(WINDOW, np.int64)
-    how = PostProcessing(
-        None if localizer.settings.color_mean == "off" else same, same if localizer.settings.focus else None
-    )
+    settings = localizer.settings
+    how = PostProcessing(None if settings.color_mean == "off" else same, same if settings.focus else None)
 
     def finish(_: int) -> None:
         network.postprocess(window, how)()

@@ -12,10 +12,10 @@ import torch
 
 from colocam.cams import CAMS, ExternalCam
 from colocam.config import Config
+from colocam.config.options import Options
 from colocam.errors import ColocamError
 from colocam.evaluation.result import current_corloc, is_number, method_title, plain, read_metrics
 from colocam.evaluation.run_evaluation import evaluate, measure, methods_of_run
-from colocam.inference.options import Options
 from colocam.maps.mapper import Mapper, cam_mapper
 from colocam.utils.files import write_json
 from lab import measuring as timing

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from colocam.config.options import Options
 from colocam.data.catalogue import Catalogue
 from colocam.data.truth import Index, Truth, write_index
 from colocam.evaluation.metrics.protocols import PUBLISHED_PROTOCOL
 from colocam.evaluation.result import plain
 from colocam.evaluation.run_evaluation import evaluate
-from colocam.inference.options import Options
 from colocam.types import Clip
 from lab.study.cells import Cell, Result, tidy
 from lab.study.figures import Lines, Series

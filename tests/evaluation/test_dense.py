@@ -8,12 +8,12 @@ import cv2
 import numpy as np
 import pytest
 
+from colocam.config.options import Options
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.dense import evaluate_dense
 from colocam.evaluation.result import read_dense
 from colocam.inference.localize import localize_file
-from colocam.inference.options import Options
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.video.fence import decode

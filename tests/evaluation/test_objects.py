@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
+from colocam.config.options import Options
 from colocam.data.truth import read_truth
 from colocam.evaluation.metrics.object_scores import average_precision_50
 from colocam.evaluation.result import read_dense, read_evaluation
 from colocam.inference.localize import localize_file
-from colocam.inference.options import Options
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from tests.helpers.counting import inclusive_iou

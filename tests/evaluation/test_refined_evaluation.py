@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colocam.config.options import Options
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set, refined_boxes
 from colocam.inference.localize import localize_file
-from colocam.inference.options import Options
 from colocam.labels.table import read_table
 from colocam.report import write_report
 from colocam.run import open_run

@@ -10,12 +10,12 @@ import torch.nn.functional as F
 
 from colocam.boxes import largest_boxes, to_8bit
 from colocam.cams import extract
+from colocam.config.options import Options
 from colocam.data.batches import labeled_samples
 from colocam.data.truth import read_truth
 from colocam.errors import ColocamError
 from colocam.evaluation.result import EvaluatedData, read_evaluation
 from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run, open_evaluation_set
-from colocam.inference.options import Options
 from colocam.maps.postprocess import postprocess, with_color_mean
 from colocam.models.cam_formulas import min_max
 from colocam.models.model_file import load_model

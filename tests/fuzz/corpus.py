@@ -124,9 +124,9 @@ def _results(folder: Path) -> None:
     """What the commands themselves write: localization tables, a run that was trained here, its evaluation."""
     from colocam import evaluate, train  # noqa: PLC0415
     from colocam.config import load_config  # noqa: PLC0415
+    from colocam.config.options import Options  # noqa: PLC0415
     from colocam.evaluation.dense import evaluate_dense  # noqa: PLC0415
     from colocam.inference.localize import localize_file  # noqa: PLC0415
-    from colocam.inference.options import Options  # noqa: PLC0415
     from colocam.labels import export  # noqa: PLC0415
 
     for name, how in {

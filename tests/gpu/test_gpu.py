@@ -26,11 +26,11 @@ from colocam.boxes.blobs import bounding_box, largest_blob
 from colocam.boxes.quantize import otsu_levels, to_8bit
 from colocam.config import load_config
 from colocam.config.card import Card
+from colocam.config.options import Options
 from colocam.data.batches import spread_samples
 from colocam.inference.localize import localize_videos
 from colocam.inference.localizer import Localizer
 from colocam.inference.network import OutputShape
-from colocam.inference.options import Options
 from colocam.inference.passes import GROUP, Passes
 from colocam.inference.results import Writing
 from colocam.inference.torch_network import TorchNetwork

@@ -5,11 +5,11 @@ import pytest
 
 from colocam import Localizer
 from colocam.boxes.iou import iou
+from colocam.config.options import Options
 from colocam.errors import ColocamError
 from colocam.inference import localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
-from colocam.inference.options import Options
 from colocam.labels.labeled_videos import read_videos
 from colocam.models.model_file import load_model
 from colocam.video.fence import decode

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from colocam.boxes import CHOOSERS
+from colocam.config.options import make_options
 from colocam.errors import ColocamError
 from colocam.inference import label as label_module
 from colocam.inference import parts
 from colocam.inference.engine import Here, Model
 from colocam.inference.label import Execution, label_videos
 from colocam.inference.localize import Writing, localize_videos
-from colocam.inference.options import make_options
 from colocam.inference.task import LocalizeVideo, Worker
 from colocam.inference.videos import Shard, Video, stored_source
 from colocam.labels import Options, export

@@ -7,11 +7,11 @@ import cv2
 import numpy as np
 import pytest
 
+from colocam.config.options import Options
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
 from colocam.inference.engine import Model
 from colocam.inference.localize import localize_file
-from colocam.inference.options import Options
 from colocam.inference.parts import Parts
 from colocam.inference.task import FrameRange, LocalizeVideo, Worker
 from colocam.inference.videos import Video, stored_source

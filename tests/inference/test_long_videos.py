@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
+from colocam.config.options import Options
 from colocam.inference.engine import Model
-from colocam.inference.options import Options
 from colocam.inference.parts import Parts
 from colocam.inference.task import FrameRange, LocalizeVideo, LostError, Worker, attempt, result_of
 from colocam.inference.videos import Video, stored_source

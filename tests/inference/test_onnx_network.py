@@ -7,11 +7,11 @@ import sys
 import onnx
 import pytest
 
+from colocam.config.options import Options
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.network import CARD
-from colocam.inference.options import Options
 from colocam.video.fence import decode
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from colocam.boxes import rle
+from colocam.config.options import Options
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
 from colocam.inference.localizer import open_network
 from colocam.inference.network import OutputShape
-from colocam.inference.options import Options
 from colocam.inference.passes import Passes
 from colocam.inference.rows import SeveralMasks
 from colocam.labels import export

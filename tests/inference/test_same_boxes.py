@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from colocam.boxes.iou import iou
+from colocam.config.options import Options
 from colocam.inference import Localizer
 from colocam.inference.localize import localize_file
-from colocam.inference.options import Options
 from colocam.maps.postprocess import with_color_mean
 from colocam.models import foreground
 from colocam.models.model_file import load_model

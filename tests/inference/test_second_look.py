@@ -10,10 +10,10 @@ import pytest
 from colocam.boxes.iou import iou
 from colocam.config import Backbone, load_config
 from colocam.config.card import Card, read_card
+from colocam.config.options import Options
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
 from colocam.inference.network import NetworkOutput, completed
-from colocam.inference.options import Options
 from colocam.inference.second_look import square_around
 from colocam.temporal.look import Look, Square
 from colocam.types import VideoFrame

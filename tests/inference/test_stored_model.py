@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colocam.config.options import Options
 from colocam.inference.localize import localize_file
-from colocam.inference.options import Options
 from tests.helpers.csv_tables import csv_rows
 
 STORED = Path(__file__).parents[1] / "stored" / "version-0.1.0"

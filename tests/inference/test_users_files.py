@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from colocam.config.options import Options
 from colocam.errors import ColocamError
 from colocam.inference.localize import localize_file, localize_videos
-from colocam.inference.options import Options
 from colocam.inference.videos import find_videos
 from colocam.video.fence import FencedReader, decode
 from tests.helpers.csv_tables import numbers_of

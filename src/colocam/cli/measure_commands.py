@@ -20,8 +20,8 @@ from colocam.cli.shared_options import (
     split_of,
     with_options,
 )
+from colocam.config.options import Options
 from colocam.errors import ArgumentError, ColocamError, suggest
-from colocam.inference.options import Options
 from colocam.types import SPLITS
 from colocam.utils.progress import say
 

@@ -15,8 +15,8 @@ from typer import Option
 from typer.core import TyperCommand
 
 from colocam.cli import completion
+from colocam.config.options import Options
 from colocam.errors import ArgumentError, ColocamError
-from colocam.inference.options import Options
 from colocam.types import SPLITS, Split
 from colocam.utils.device import is_first
 from colocam.utils.progress import say
@@ -71,7 +71,7 @@ class FrameOptions:
 
 
 def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the named fields of :class:`colocam.inference.options.Options` as options, or all.
+    """Give a command the named fields of :class:`colocam.config.options.Options` as options, or all.
 
     The command gets them as ``options``; if it has a parameter ``frames``, it also gets the :class:`FrameOptions`.
     """

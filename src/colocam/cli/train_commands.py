@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from colocam.cli import completion
 from colocam.cli.shared_options import Command, ConfigFile, Device, Frames, Overrides
-from colocam.inference.options import Options
+from colocam.config.options import Options
 from colocam.utils.device import is_first
 from colocam.utils.extensions import load_light_extensions, unknown
 from colocam.utils.progress import say

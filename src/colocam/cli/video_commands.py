@@ -8,8 +8,8 @@ from typer import Argument, Option
 
 from colocam.cli import completion
 from colocam.cli.shared_options import FrameOptions, NamedModel, with_options
+from colocam.config.options import Options
 from colocam.errors import ColocamError
-from colocam.inference.options import Options
 from colocam.utils.progress import say
 
 if TYPE_CHECKING:

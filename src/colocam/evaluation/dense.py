@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from colocam.config.options import DEFAULT, Options
 from colocam.data.catalogue import read_manifest
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, index_of_table, read_truth
@@ -27,7 +28,6 @@ from colocam.evaluation.metrics.dense_scores import (
 from colocam.evaluation.objects import WAY, evaluate_objects
 from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, DenseRow
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import DEFAULT, Options
 from colocam.types import Box, Clip, Image, Localization, Split
 from colocam.utils.files import try_writing, write_json
 from colocam.utils.progress import progress, say

@@ -15,6 +15,7 @@ from colocam.boxes.candidates import CHOOSERS, find_chooser
 from colocam.boxes.extract import scale_boxes
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.cams import find_cam
+from colocam.config.options import DEFAULT, Options
 from colocam.data.batches import Boxes, Samples, labeled_samples, scaled_boxes, spread_samples
 from colocam.data.frame_cache import clip_frames
 from colocam.data.truth import Truth, read_truth
@@ -27,7 +28,6 @@ from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choi
 from colocam.evaluation.objects import evaluate_objects
 from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation, method_title
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import DEFAULT, Options
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run

@@ -18,9 +18,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from colocam.boxes.candidates import find_chooser
+from colocam.config.options import DEFAULT, Options
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.inference.localizer import Localizer
-from colocam.inference.options import DEFAULT, Options
 from colocam.inference.passes import Passes
 from colocam.inference.remote import ServedWorker
 from colocam.inference.task import LostError, Pool, Result, Show, Task, Worker, as_known, result_of

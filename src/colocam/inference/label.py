@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyarrow.parquet  # noqa: F401 - without this extra the command ends before its work begins
 
+from colocam.config.options import DEFAULT, Options
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.engine import Model, open_pool
-from colocam.inference.options import DEFAULT, Options
 from colocam.inference.parts import LONG, Parts
 from colocam.inference.task import FrameRange, LocalizeVideo, Outcome, Pool, Result, do_all, look_at
 from colocam.inference.videos import Shard, Video, read_videos

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from colocam.config.options import DEFAULT, Options
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model, open_pool
-from colocam.inference.options import DEFAULT, Options
 from colocam.inference.results import Tables, Writing, Written
 from colocam.inference.task import LocalizeVideo, LostError, Outcome, Worker, do_all, look_at
 from colocam.inference.videos import Video, find_videos, refuse_overwriting, stored_videos

@@ -8,9 +8,9 @@ from threading import Event
 from typing import Any
 
 from colocam.config.card import Card
+from colocam.config.options import DEFAULT, Options, from_keywords
 from colocam.errors import ColocamError
 from colocam.inference.network import Network, OutputShape, open_onnx
-from colocam.inference.options import DEFAULT, Options, from_keywords
 from colocam.inference.passes import AnyNetwork, Passes
 from colocam.inference.pipeline import Settings, run_pipeline
 from colocam.segment import load_segmenter
@@ -63,7 +63,7 @@ class Localizer:
         card: what is stored with the model.
         segmenter: gives a mask for each object, whose extent is the box; None: boxes of the heat maps.
         source: folder or file that the model was loaded from; None: it was built in memory.
-        options: see :class:`colocam.inference.options.Options`.
+        options: see :class:`colocam.config.options.Options`.
         settings: the options, and what the card says where they say nothing.
     """
 
@@ -83,7 +83,7 @@ class Localizer:
         self.settings = Settings.of(options, card, refined=segmenter is not None)
 
     def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
-        """The same model, opened once, with some other :class:`colocam.inference.options.Options`."""
+        """The same model, opened once, with some other :class:`colocam.config.options.Options`."""
         return self._changed(self.segmenter, replace(self.options, **changes))
 
     def without_segmenter(self) -> "Localizer":
@@ -112,7 +112,7 @@ class Localizer:
     @classmethod
     @from_keywords
     def load(cls, run: str | Path, options: Options) -> "Localizer":
-        """:meth:`open` with the fields of :class:`colocam.inference.options.Options` as keywords.
+        """:meth:`open` with the fields of :class:`colocam.config.options.Options` as keywords.
 
         For example ``Localizer.load("runs/pets", "cuda", smooth="online")``.
         """

@@ -11,8 +11,8 @@ import numpy as np
 
 from colocam.boxes.candidates import Candidates, Chooser, find_chooser, instance_boxes
 from colocam.config.card import Card
+from colocam.config.options import Options
 from colocam.errors import ArgumentError, suggest
-from colocam.inference.options import Options
 from colocam.inference.passes import AnyNetwork, MapSettings
 from colocam.inference.rows import (
     OneMask,

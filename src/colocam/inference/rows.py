@@ -15,8 +15,8 @@ import numpy.typing as npt
 from colocam.boxes.candidates import Candidates
 from colocam.boxes.extract import mask_of_box, scale_boxes
 from colocam.config.card import Card
+from colocam.config.options import Options
 from colocam.inference.network import softmax
-from colocam.inference.options import Options
 from colocam.inference.passes import AnyNetwork, Passes
 from colocam.maps.postprocess import array_classes_of
 from colocam.segment.objects import find_objects

@@ -27,7 +27,7 @@ from colocam.utils.device import limit_cores
 
 if TYPE_CHECKING:
     from colocam.config.card import Card
-    from colocam.inference.options import Options
+    from colocam.config.options import Options
     from colocam.utils.progress import Advance
 
 

@@ -70,7 +70,7 @@ def create(model: str, device: str | None = None, **how: Any) -> CvatFunction:  
     Args:
         model: a run folder or an ONNX file.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-        how: ``refine``, and options of :class:`colocam.inference.options.Options`: ``masks``, ``presence``, ….
+        how: ``refine``, and options of :class:`colocam.config.options.Options`: ``masks``, ``presence``, ….
     """
     smooth = "offline" if "refine" in how else "none"  # images of a task are no video
     return CvatFunction(Localizer.load(model, device, **{"smooth": smooth, **how}))

@@ -21,9 +21,9 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from pydantic import BaseModel
 
+from colocam.config.options import make_options
 from colocam.errors import ColocamError
 from colocam.inference.engine import Model
-from colocam.inference.options import make_options
 from colocam.inference.results import Tables, Writing
 from colocam.inference.task import LocalizeVideo, Worker
 from colocam.inference.videos import Video, find_videos
@@ -80,7 +80,7 @@ class Backend:
         videos: folder of the videos that Label Studio shows.
         work: folder for tables and corrections.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
-        options: fields of :class:`colocam.inference.options.Options`.
+        options: fields of :class:`colocam.config.options.Options`.
     """
 
     def __init__(self, model: Path, videos: Path, work: Path, device: str | None = None, **options: Any) -> None:  # noqa: ANN401

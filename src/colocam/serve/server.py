@@ -184,7 +184,7 @@ def serve(
         port: None: that of the last start, or a free one.
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         refine: a segmenter, see :func:`colocam.segment.load_segmenter`, which the page can switch off; None: none.
-        looks: at each frame, see :class:`colocam.inference.options.Options`.
+        looks: at each frame, see :class:`colocam.config.options.Options`.
         open_page: whether to open the page in the browser.
         beside: other models, to compare with that of ``run`` on the same videos.
     """

@@ -12,11 +12,11 @@ import typer
 from typer.testing import CliRunner
 
 from colocam.cli import shared_options
+from colocam.config import options
+from colocam.config.options import DEFAULT, Help, Options, make_options
 from colocam.errors import ColocamError
 from colocam.inference import localizer as module
-from colocam.inference import options
 from colocam.inference.engine import Model
-from colocam.inference.options import DEFAULT, Help, Options, make_options
 from colocam.inference.results import Tables, Writing
 from colocam.inference.task import LocalizeVideo
 from colocam.inference.videos import Video
