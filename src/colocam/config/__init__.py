@@ -1,4 +1,4 @@
-"""The configuration of a run: typed and strict, read from YAML and stored with every run; the options of a model in use."""
+"""The configuration of a run: typed, strict, read from YAML and stored with it; the options of a model in use."""
 
 from colocam.config.loading import (
     load_config,
