@@ -26,6 +26,23 @@ def test_each_folder_of_tests_names_a_room():
     assert wrong == []
 
 
+def test_each_module_has_a_test_of_its_name_or_names_its_tests():
+    """But for the ``__init__`` of a room, which is what the tests of the room import."""
+    missing = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.name == "__init__.py":
+            continue
+        *rooms, name = path.relative_to(PACKAGE).parts
+        room = TESTS.joinpath(*rooms[:1])
+        mirrored = list(room.rglob(f"test_{name}") if rooms else room.glob(f"test_{name}"))
+        _, marker, listed = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("Tests: ")
+        files = re.findall(r"tests/[\w/]+\.py", listed)
+        if not (mirrored or files) or (marker and not files):
+            missing.append(f"{name}: add tests, or a line 'Tests: tests/ROOM/test_MODULE.py.' to its docstring")
+        missing += [f"{name}: there is no {file}" for file in files if not (TESTS.parent / file).is_file()]
+    assert missing == []
+
+
 def test_helpers_are_imported_by_their_full_name():
     """A bare name would depend on the search path of whoever runs the tests."""
     names = {path.stem for path in (TESTS / "helpers").glob("*.py")} - {"__init__"}

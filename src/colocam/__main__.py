@@ -1,4 +1,7 @@
-"""``python -m colocam`` is the command ``colocam``; ``torchrun -m colocam`` starts it in several processes."""
+"""``python -m colocam`` is the command ``colocam``; ``torchrun -m colocam`` starts it in several processes.
+
+Tests: tests/training/test_processes.py.
+"""
 
 from colocam.cli import run
 

@@ -1,4 +1,7 @@
-"""Errors that a user can correct: one line that names the file or argument, the value and the remedy."""
+"""Errors that a user can correct: one line that names the file or argument, the value and the remedy.
+
+Tests: tests/config/test_config.py, tests/cli/test_cli.py.
+"""
 
 import errno
 from collections.abc import Sequence

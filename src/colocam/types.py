@@ -1,4 +1,7 @@
-"""Types that are shared by several packages."""
+"""Types that are shared by several packages.
+
+Tests: tests/inference/test_localizer.py.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path

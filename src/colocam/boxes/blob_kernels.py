@@ -3,6 +3,8 @@
 ``parent`` has, for every pixel of the batch, the index of a pixel of the same component that is not larger than its
 own; a root is its own parent. Two roots are united by an atomic minimum, whose result shows whether another thread
 changed the root first.
+
+Tests: tests/boxes/test_blobs.py, tests/gpu/test_gpu.py, tests/test_triton_interpreter.py.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.

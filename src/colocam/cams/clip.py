@@ -2,6 +2,8 @@
 
 Softmax-GradCAM (Lin et al., CVPR 2023) is Grad-CAM of a class's probability instead of its logit. Class-aware
 attention-based affinity (CAA) then refines the maps by the attention between patches.
+
+Tests: tests/cams/clip/test_clip_es.py, tests/cams/clip/test_softmax_gradcam.py, tests/cams/clip/test_affinity.py.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""A CLIP with a ViT image encoder, split before its last attention so that class maps need no hooks."""
+"""A CLIP with a ViT image encoder, split before its last attention so that class maps need no hooks.
+
+Tests: tests/cams/clip/test_encoder.py.
+"""
 
 import re
 from collections import deque

@@ -1,4 +1,7 @@
-"""Labels out and in: export them, import corrections, learn from these; write a model as one file."""
+"""Labels out and in: export them, import corrections, learn from these; write a model as one file.
+
+Tests: tests/cli/test_cli.py, tests/labels/test_export.py, tests/labels/test_from_cvat.py.
+"""
 
 import math
 from pathlib import Path

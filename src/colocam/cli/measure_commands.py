@@ -1,4 +1,7 @@
-"""Evaluate, report, review, curves for TensorBoard; benchmarks and studies, which are in a clone and in no wheel."""
+"""Evaluate, report, review, curves for TensorBoard; benchmarks and studies, which are in a clone and in no wheel.
+
+Tests: tests/cli/test_cli.py, tests/evaluation/test_prediction_evaluation.py.
+"""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""What commands share: options, errors that name options as they are typed, and an early line of long commands."""
+"""What commands share: options, errors that name options as they are typed, and an early line of long commands.
+
+Tests: tests/cli/test_long_command.py, tests/config/test_options.py.
+"""
 
 import re
 import sys

@@ -1,4 +1,7 @@
-"""The commands before and of training: index data sets, print the schema of the configuration, demo, train."""
+"""The commands before and of training: index data sets, print the schema of the configuration, demo, train.
+
+Tests: tests/cli/test_cli.py, tests/cli/test_shell.py, tests/config/test_json_schema.py.
+"""
 
 import json
 from inspect import Parameter, Signature, signature

@@ -1,4 +1,7 @@
-"""The commands that run a model over videos: localize, label, serve."""
+"""The commands that run a model over videos: localize, label, serve.
+
+Tests: tests/cli/test_cli.py, tests/inference/test_localize.py, tests/inference/test_label.py.
+"""
 
 from functools import partial
 from pathlib import Path

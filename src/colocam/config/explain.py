@@ -1,4 +1,7 @@
-"""What is wrong with a configuration, in one line with the nearest valid name."""
+"""What is wrong with a configuration, in one line with the nearest valid name.
+
+Tests: tests/config/test_config.py.
+"""
 
 from collections.abc import Collection, Sequence
 

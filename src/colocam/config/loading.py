@@ -2,6 +2,8 @@
 
 Presets are YAML files in ``presets/``. A user's file or an override ``a.b=c`` changes single keys of a preset. Unknown
 keys, wrong types and impossible values are refused with the nearest valid name.
+
+Tests: tests/config/test_config.py.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Numbers of the configuration and of model cards, with their bounds."""
+"""Numbers of the configuration and of model cards, with their bounds.
+
+Tests: tests/config/test_config.py, tests/config/test_card.py.
+"""
 
 from typing import Annotated
 

@@ -6,6 +6,8 @@ by the same loop. Register one, and ``methods: [mine]`` in a configuration train
 >>> from colocam.config import METHODS, Method
 >>> METHODS["mine"] = Method("Mine, no CRF", {"losses": {"crf": 0.0}})
 >>> del METHODS["mine"]
+
+Tests: tests/config/test_config.py, tests/config/test_json_schema.py.
 """
 
 import json

@@ -7,6 +7,8 @@ A class is a silhouette with its textures, never a color. Each has a large body 
 colors and a small part with a black and white texture that no other class has: a classifier finds the part first, and
 its CAM tends to leave out the body. Things of no class share the kinds of outline (ovals, diamonds, boxes) but none of
 the textures of the parts.
+
+Tests: tests/demo/test_scene.py, tests/demo/test_world.py.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Motion: smooth random routes of objects, camera and light. Times are in seconds."""
+"""Motion: smooth random routes of objects, camera and light. Times are in seconds.
+
+Tests: tests/demo/test_scene.py, tests/demo/test_world.py.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -2,6 +2,8 @@
 
 Figures are painted once per video, then warped into each frame with sub-pixel accuracy. Background and foreground are
 canvases larger than the frame, over which the camera pans.
+
+Tests: tests/demo/test_scene.py, tests/demo/test_world.py.
 """
 
 import math

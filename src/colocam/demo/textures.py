@@ -3,6 +3,8 @@
 A pattern is a function of two coordinate arrays u, v of one shape, and of parameters of its own. It gives, at each
 place, how much of the accent color shows through the base color: float32, 0–1. Periods are in the units of the
 coordinates. Colors are sampled for each video, so that no color predicts a class.
+
+Tests: tests/demo/test_scene.py, tests/demo/test_world.py.
 """
 
 from collections.abc import Callable

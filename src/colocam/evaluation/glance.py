@@ -1,4 +1,7 @@
-"""A glance at a model in training: one test frame of each class with heat map and box."""
+"""A glance at a model in training: one test frame of each class with heat map and box.
+
+Tests: tests/demo/test_run_demo.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

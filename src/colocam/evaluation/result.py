@@ -1,4 +1,7 @@
-"""What evaluations return and store as JSON, the numbers that training wrote, also for TensorBoard, and titles."""
+"""What evaluations return and store as JSON, the numbers that training wrote, also for TensorBoard, and titles.
+
+Tests: tests/evaluation/test_run_evaluation.py, tests/report/test_console.py.
+"""
 
 import json
 import math

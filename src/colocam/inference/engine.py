@@ -28,10 +28,9 @@ from colocam.inference.videos import model_key
 from colocam.inference.worker_process import Setup, packed
 from colocam.segment import segmenter_files
 from colocam.utils.child_processes import CAN_START, ChildProcess, Message
-from colocam.utils.device import cores, without_collections
+from colocam.utils.device import cores, start_gpu, without_collections
 from colocam.utils.digests import FileDigests
 from colocam.utils.extensions import GROUP, load_extensions, named_extensions
-from colocam.utils.gpu_start import start_gpu
 from colocam.utils.progress import long_work, progress, say
 from colocam.video.fence import start_decoder
 from colocam.video.frame_choice import FrameChoice

@@ -8,6 +8,8 @@ Long videos are divided at cuts into ranges, which several workers label, and jo
 a network may depend on a frame's row in its pass. So a worker also processes some frames before and after its range,
 beginning with the first row of a pass, and leaves their rows out. Tracks of a range are counted from 0; the join adds
 the tracks of the ranges before it.
+
+Tests: tests/inference/test_label.py, tests/inference/test_long_videos.py.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Passes of a network: the one place that calls it, fills passes with frames of several videos, and hands out rows."""
+"""Passes of a network: the one place that calls it, fills passes with frames of several videos, and hands out rows.
+
+Tests: tests/inference/test_torch_network.py, tests/inference/test_engine.py, tests/gpu/test_gpu.py.
+"""
 
 import threading
 from collections import deque

@@ -1,4 +1,7 @@
-"""The pipeline from frames to rows: the stages in their order, each in a thread, connected as the settings say."""
+"""The pipeline from frames to rows: the stages in their order, each in a thread, connected as the settings say.
+
+Tests: tests/inference/test_localizer.py, tests/inference/test_localize_motion.py, tests/inference/test_same_boxes.py.
+"""
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing

@@ -3,6 +3,8 @@
 Images of passes go one way through shared memory, post-processed outputs the other; outputs that are not needed yet
 stay with the network. Messages say what lies where. With the images go their ids, see
 :data:`colocam.inference.network.Ids`, and come back with the outputs.
+
+Tests: tests/inference/test_engine.py, tests/inference/test_torch_network.py.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The results of ``colocam localize``: the sink that writes a video's annotated copy and its localization table."""
+"""The results of ``colocam localize``: the sink that writes a video's annotated copy and its localization table.
+
+Tests: tests/inference/test_localize.py, tests/inference/test_users_files.py.
+"""
 
 import errno
 import json

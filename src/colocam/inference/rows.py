@@ -1,4 +1,7 @@
-"""Stages 5 to 7, from candidate boxes to rows: masks of a segmenter on demand, boxes over time, localizations."""
+"""Stages 5 to 7, from candidate boxes to rows: masks of a segmenter on demand, boxes over time, localizations.
+
+Tests: tests/inference/test_refined.py, tests/inference/test_instances.py, tests/inference/test_localizer.py.
+"""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator

@@ -1,6 +1,8 @@
 """The stages from decoded frames to candidate boxes, in their order; :mod:`colocam.inference.pipeline` connects them.
 
 Each stage is a generator. It closes the stage before it when it ends.
+
+Tests: tests/inference/test_localizer.py, tests/inference/test_same_boxes.py.
 """
 
 import secrets

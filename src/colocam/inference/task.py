@@ -2,6 +2,8 @@
 
 What differs between ``localize`` and ``label`` is where videos come from and where rows go: the sink of the task. A
 video is done where the sink has results with its key, which one function makes (:meth:`LocalizeVideo.key`).
+
+Tests: tests/inference/test_engine.py, tests/inference/test_label.py.
 """
 
 import traceback

@@ -3,6 +3,8 @@
 It imports neither torch nor a model; the network runs in the parent process (:mod:`colocam.inference.remote`). What the
 parent sends is trusted and pickled; what goes back is JSON. Its decoder, a child of its own, reads the hostile files
 (:mod:`colocam.video.fence`).
+
+Tests: tests/inference/test_engine.py.
 """
 
 import base64

@@ -2,6 +2,8 @@
 
 Tasks and results pass through Ray, videos and frames do not: each machine reads the videos and writes the parts in a
 folder that all of them see under the same path.
+
+Tests: tests/inference/test_ray_workers.py.
 """
 
 import threading

@@ -1,6 +1,8 @@
 """Compare the labels of a video with its localization table: which frames were changed, and how.
 
 Without a table, everything that the labels say is a correction.
+
+Tests: tests/labels/test_from_cvat.py, tests/labels/test_round_trips.py, tests/labels/test_frame_states.py.
 """
 
 from collections import defaultdict

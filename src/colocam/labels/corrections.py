@@ -1,4 +1,7 @@
-"""Corrections, what a person says about one frame of a video, and their only reader and writer."""
+"""Corrections, what a person says about one frame of a video, and their only reader and writer.
+
+Tests: tests/labels/test_correction_table.py.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 An :class:`ImportedVideo` holds what a :class:`colocam.labels.labeled_videos.LabeledVideo` cannot: key frames between
 which boxes move, frames that a player counts by time, boxes as shares of a frame whose size is not known, and videos of
 an unknown name.
+
+Tests: tests/labels/test_from_cvat.py, tests/labels/test_from_label_studio.py, tests/labels/test_apart.py.
 """
 
 from collections import Counter, defaultdict

@@ -1,4 +1,7 @@
-"""Read labels that were corrected in another tool, as corrections: what was changed, removed or left as it is."""
+"""Read labels that were corrected in another tool, as corrections: what was changed, removed or left as it is.
+
+Tests: tests/labels/test_from_cvat.py, tests/labels/test_from_label_studio.py, tests/labels/test_round_trips.py.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence

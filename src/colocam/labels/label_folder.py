@@ -3,6 +3,8 @@
 ``parts/ab/<key>.parquet`` is the localization table of a video, named by what it was made from, and either whole or not
 there. ``videos.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set aside.
 Exports read one part at a time.
+
+Tests: tests/labels/test_part_files.py, tests/labels/test_labeled_videos.py, tests/inference/test_label.py.
 """
 
 import hashlib

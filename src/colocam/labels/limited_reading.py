@@ -1,4 +1,7 @@
-"""Labels of strangers, read in a limited child: a file that explodes in memory costs one line, not the process."""
+"""Labels of strangers, read in a limited child: a file that explodes in memory costs one line, not the process.
+
+Tests: tests/labels/test_apart.py, tests/labels/test_damaged_labels.py.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

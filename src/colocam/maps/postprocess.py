@@ -15,6 +15,8 @@ Gaussian,
 
 where M is the color mean or the identity, and p is the power of the focus. S' is then scaled to the maximum of S
 (docs/method/focus.md). Functions that begin with ``array`` are twins without torch.
+
+Tests: tests/maps/test_color_mean.py, tests/maps/test_focus.py.
 """
 
 from collections.abc import Callable

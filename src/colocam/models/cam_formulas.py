@@ -8,6 +8,8 @@ The formulas take features (B, C, h, w) and the channels' weights or gradient, (
 return (B, h, w). All but ``gradcam_pp`` also take (1, M, C), the same M classes in every frame, and return
 (B, M, h, w): ``cam(features, classifier.head.weight[None])`` is the CAM of every class. ``min_max`` and ``full_size``
 scale maps to 0–1 and to the size of the frame.
+
+Tests: tests/cams/test_methods.py, tests/cams/test_public_implementation.py.
 """
 
 import torch

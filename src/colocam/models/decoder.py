@@ -1,4 +1,7 @@
-"""The decoder f: feature maps → logits of background and foreground at the resolution of the maps."""
+"""The decoder f: feature maps → logits of background and foreground at the resolution of the maps.
+
+Tests: tests/models/test_networks.py.
+"""
 
 from contextlib import nullcontext
 from itertools import pairwise

@@ -3,6 +3,8 @@
 Batch norms are folded into convolutions, and the decoder's two output maps into one. On a GPU the bias, the shortcut
 and the ReLU after a convolution become one kernel: PyTorch launches a kernel for each, and reading and writing the
 feature maps three times takes as long as the convolution.
+
+Tests: tests/inference/test_torch_network.py, tests/gpu/test_gpu.py.
 """
 
 from collections import Counter

@@ -1,4 +1,7 @@
-"""The Triton kernel of :mod:`colocam.models.folding`."""
+"""The Triton kernel of :mod:`colocam.models.folding`.
+
+Tests: tests/test_triton_interpreter.py, tests/gpu/test_gpu.py.
+"""
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.
 # ruff: noqa: ANN001, ANN201

@@ -3,6 +3,8 @@
 The class may be read from a crop around the object that the decoder found (docs/method/classifier.md). With S the map
 and A the LayerCAM of the frame's class, smoothed and scaled to 0–1, the crop's box encloses the connected region of
 S ⊙ A² above :data:`THRESHOLD` of its maximum that holds the maximum.
+
+Tests: tests/models/test_networks.py, tests/models/test_object_crop.py.
 """
 
 from typing import NamedTuple

@@ -2,6 +2,8 @@
 
 A configuration or a stranger's model may set only :data:`NAMES` of a network's arguments. timm takes many more, some of
 which open files or run the code in them (``checkpoint_path``, ``pretrained_cfg``, …).
+
+Tests: tests/models/test_backbone_arguments.py, tests/models/test_backbones.py.
 """
 
 import inspect

@@ -1,4 +1,7 @@
-"""Evaluations as tables: in the terminal, and as rows for the page."""
+"""Evaluations as tables: in the terminal, and as rows for the page.
+
+Tests: tests/report/test_console.py, tests/report/test_page.py.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

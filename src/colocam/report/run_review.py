@@ -1,4 +1,7 @@
-"""Review of a trained run: the most doubtful frames of its held-out videos, with images for the report."""
+"""Review of a trained run: the most doubtful frames of its held-out videos, with images for the report.
+
+Tests: tests/labels/test_review.py, tests/demo/test_run_demo.py.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

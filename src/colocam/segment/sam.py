@@ -2,6 +2,8 @@
 
 SAM's prompt encoder and mask decoder (Kirillov et al., Segment Anything, 2023) take prompts of labeled points. Module
 names are those of the published checkpoints (Apache-2.0).
+
+Tests: tests/segment/test_onnx_segmenter.py, tests/segment/test_mobile_sam.py.
 """
 
 import math

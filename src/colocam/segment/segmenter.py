@@ -1,4 +1,7 @@
-"""The interface between :mod:`colocam.segment.refine` and a promptable segmenter."""
+"""The interface between :mod:`colocam.segment.refine` and a promptable segmenter.
+
+Tests: tests/segment/test_refine.py, tests/segment/test_objects.py.
+"""
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 

@@ -1,4 +1,7 @@
-"""Routes of clicks on objects."""
+"""Routes of clicks on objects.
+
+Tests: tests/serve/test_clicks.py.
+"""
 
 import threading
 from collections import OrderedDict

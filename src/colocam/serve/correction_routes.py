@@ -1,4 +1,7 @@
-"""Routes of what people say about videos: changes, undo and redo, export and import of labels, lessons."""
+"""Routes of what people say about videos: changes, undo and redo, export and import of labels, lessons.
+
+Tests: tests/serve/test_routes.py.
+"""
 
 import re
 import secrets

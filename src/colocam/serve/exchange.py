@@ -1,4 +1,7 @@
-"""Videos as people corrected them, out of the page: tables for export, and corrections for learning."""
+"""Videos as people corrected them, out of the page: tables for export, and corrections for learning.
+
+Tests: tests/serve/test_one_rule.py, tests/serve/test_exports_hold_the_screen.py.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""Labels of other tools, or of another page, into the page: as one edit, which can be undone."""
+"""Labels of other tools, or of another page, into the page: as one edit, which can be undone.
+
+Tests: tests/serve/test_routes.py, tests/serve/test_objects.py.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 A reader can only go forward, so each video keeps one open. Frames just behind it are kept for steps backward; for a
 frame further back the video is opened anew.
+
+Tests: tests/serve/test_fenced_videos.py, tests/serve/test_fairness.py.
 """
 
 import threading

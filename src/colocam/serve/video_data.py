@@ -3,6 +3,8 @@
 The proxy is H.264 with the same number of frames in the same order. It is read back before it is used, and the page
 looks up the time that the browser states for a frame in the times that were read back. So a frame is known by
 construction, whatever the container, the rate or the codec of the video.
+
+Tests: tests/serve/test_video_index.py, tests/serve/test_one_rule.py.
 """
 
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Routes of videos: the library, frames and the proxy, layers over them, uploads; never with a path of this machine."""
+"""Routes of videos: the library, frames and the proxy, layers over them, uploads; never with a path of this machine.
+
+Tests: tests/serve/test_routes.py, tests/serve/test_fairness.py.
+"""
 
 import asyncio
 import secrets

@@ -1,4 +1,7 @@
-"""Where a second look went: a square of a frame's map, and what was found in it (docs/method/second-look.md)."""
+"""Where a second look went: a square of a frame's map, and what was found in it (docs/method/second-look.md).
+
+Tests: tests/inference/test_second_look.py.
+"""
 
 from typing import NamedTuple, TypeVar
 

@@ -1,6 +1,8 @@
 """Train in several processes that ``torchrun`` started: common decisions, work that one does alone, sums, batch norms.
 
 With one process, every function here returns at once what it was given. Files must be on a disk that all processes see.
+
+Tests: tests/training/test_processes.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,6 +3,8 @@
 A decoder says where the object is, not what it is, so one that was trained on other tags may fit new ones. The tags of
 held-out videos say whether it does: the head that was fitted to whole frames reads crops around the decoder's boxes. If
 the tags are as likely in the crops, the boxes hold the objects (docs/method/start.md).
+
+Tests: tests/training/test_start.py.
 """
 
 import time

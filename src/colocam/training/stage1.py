@@ -1,4 +1,7 @@
-"""Stage 1: train the classifier g on single frames, min −log Pr(y | X), or take over that of another run."""
+"""Stage 1: train the classifier g on single frames, min −log Pr(y | X), or take over that of another run.
+
+Tests: tests/training/test_train.py, tests/training/test_resume.py.
+"""
 
 from collections.abc import Sequence
 from functools import partial

@@ -1,4 +1,7 @@
-"""Stage 2: CAM → seeds → train the decoder f with all loss terms (eq. 5). CoLo-CAM, F-CAM and TCAM are this task."""
+"""Stage 2: CAM → seeds → train the decoder f with all loss terms (eq. 5). CoLo-CAM, F-CAM and TCAM are this task.
+
+Tests: tests/training/test_train.py, tests/training/test_share.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -2,6 +2,8 @@
 
 Messages are JSON, with open files beside them; arrays go through shared memory. No pickles: a process that reads
 hostile files may be made to send anything.
+
+Tests: tests/inference/test_engine.py, tests/utils/test_limited_child.py, tests/video/test_fence.py.
 """
 
 import io

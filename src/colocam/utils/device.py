@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from colocam.errors import ArgumentError, ColocamError, first_line
@@ -156,3 +158,39 @@ def open_session(
     except Exception as error:  # its errors have no common base
         reason = f": {first_line(error)}" if remedy is None else f" ({first_line(error)}): {remedy}"
         raise ColocamError(f"onnxruntime cannot open {what}{reason}") from error
+
+
+def start_gpu(device: str | None) -> None:
+    """Start the driver of a GPU and Triton in a thread while torch is imported, which takes seconds and one core.
+
+    Without that GPU nothing happens.
+
+    Args:
+        device: ``cuda`` or ``cuda:<index>``; None: the first GPU.
+    """
+    number = (device or "").partition(":")[2]
+    index = int(number) if number.isdecimal() else 0
+    Thread(target=_start_gpu, args=[index], name="start-gpu", daemon=True).start()
+
+
+def _start_gpu(index: int) -> None:
+    if _make_context(index) and find_spec("triton") is not None:
+        # Triton reads and hashes its own 400 MB before it loads or compiles the first kernel of a process.
+        with suppress(ImportError, OSError):
+            from triton.runtime.cache import triton_key  # noqa: PLC0415 - no part of a light installation
+
+            triton_key()
+
+
+def _make_context(index: int) -> bool:
+    """Make the context of a GPU, which torch will find; whether there is one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    return bool(
+        driver.cuInit(0) == 0
+        and driver.cuDeviceGet(ctypes.byref(device), index) == 0
+        and driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
+    )

@@ -2,6 +2,8 @@
 
 The command line and its workers load those that :data:`VARIABLE` lists, and those of installed packages, which announce
 them by an entry point of the group :data:`GROUP`. In a program, import the module, or call :func:`load_extensions`.
+
+Tests: tests/utils/extensions/test_loading.py.
 """
 
 import os

@@ -1,6 +1,8 @@
 """Where the ready models are: in a clone, or in the package ``colocam-models``.
 
 A folder ``models/NAME`` holds ``NAME.onnx``, which runs without torch, and the run folder that training starts from.
+
+Tests: tests/cli/test_ready_models.py, tests/training/test_start.py.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,7 @@
-"""Tensors: checkpoints, hashes, random generators, errors that name NaN or infinity, copies to and from a GPU."""
+"""Tensors: checkpoints, hashes, random generators, errors that name NaN or infinity, copies to and from a GPU.
+
+Tests: tests/utils/test_checkpoint.py, tests/utils/test_randomness.py.
+"""
 
 import hashlib
 import zlib

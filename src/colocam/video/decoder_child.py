@@ -8,6 +8,8 @@ Its messages, in the order of a video:
   decoded; ``said``, a line for the user; and one of ``closed`` and ``error``, after which the next video may come.
 
 It does not import torch, so that it starts in a third of a second.
+
+Tests: tests/video/test_fence.py.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Frames in shared memory: a decoder process resizes them and fills slots in turn, the reading process copies them."""
+"""Frames in shared memory: a decoder process resizes them and fills slots in turn, the reading process copies them.
+
+Tests: tests/video/test_fence.py, tests/video/test_resizing.py.
+"""
 
 from functools import lru_cache
 from typing import NamedTuple

@@ -17,6 +17,8 @@ files without a header. ``image_ids.txt`` (path), ``class_labels.txt`` (path, nu
 (path, width, height), ``localization.txt`` (path, x0, y0, x1, y1; one line per box). Train lists shots, which are
 folders; val and test list frames. Paths are relative to the root of the frames:
 ``<class>/video-0001/shot-000000/00001139.jpg``, or those of v1.0.
+
+Tests: tests/data/youtube_objects/test_archive.py, tests/data/youtube_objects/test_boxes_and_split.py.
 """
 
 import re

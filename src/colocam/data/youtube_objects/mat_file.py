@@ -5,6 +5,8 @@ process; scipy would also make the light installation a third larger.
 
 Format: a header of 128 bytes, then elements: a tag (type, length in bytes), data, zeros up to a multiple of 8 bytes.
 The elements of a matrix (type 14) are its flags, dimensions, name and content.
+
+Tests: tests/data/youtube_objects/test_matlab.py.
 """
 
 import re

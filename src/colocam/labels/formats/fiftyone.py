@@ -2,6 +2,8 @@
 
 Frames count from 1, corners are shares of the frame's size, ``index`` is the track. A mask is cropped to its box and
 stored as a compressed ``.npy`` file in base64, which FiftyOne's reader expects. Videos stay where they are.
+
+Tests: tests/labels/test_fiftyone_videos.py.
 """
 
 import io

@@ -4,6 +4,8 @@ What is read may be a localization table or corrections that were edited, or any
 ``pts``, the class, and x1, y1, x2, y2; a row without corners says that the frame shows no object. The column ``video``
 (or ``clip``) names the video; without it the name of the file does, or there is a single table. Rows by ``pts`` need a
 table.
+
+Tests: tests/labels/test_flat_and_masks.py, tests/labels/test_from_mot_and_csv.py.
 """
 
 from collections.abc import Sequence

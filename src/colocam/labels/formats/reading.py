@@ -1,4 +1,7 @@
-"""What several formats are read with: label files of strangers, checked numbers, and the frames that images show."""
+"""What several formats are read with: label files of strangers, checked numbers, and the frames that images show.
+
+Tests: tests/labels/test_damaged_labels.py.
+"""
 
 import lzma
 import re

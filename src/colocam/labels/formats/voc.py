@@ -7,6 +7,8 @@ to the right and down. For these two tools export to ``cvat`` or ``coco``. They 
 point: if any corner in a folder has one, or is 0, all are read so.
 
 Masks are PNG images whose pixels are class numbers in VOC's palette, 0 for background, one for each listed frame.
+
+Tests: tests/labels/test_yolo_and_voc.py, tests/labels/test_from_images.py.
 """
 
 from collections.abc import Sequence

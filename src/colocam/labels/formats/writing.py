@@ -1,4 +1,7 @@
-"""What several formats are written with: frames as image files, key frames, outlines of masks, XML, colors."""
+"""What several formats are written with: frames as image files, key frames, outlines of masks, XML, colors.
+
+Tests: tests/labels/test_yolo_and_voc.py, tests/labels/test_mask_formats.py, tests/labels/test_keyframes.py.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator

@@ -5,6 +5,8 @@ numbers are shares of the image's size.
 
 ``data.yaml`` names the classes and lists of images; the labels of ``images/train/a.jpg`` are in ``labels/train/a.txt``.
 Other tools name the classes in ``classes.txt`` or ``obj.names``.
+
+Tests: tests/labels/test_yolo_and_voc.py, tests/labels/test_from_images.py.
 """
 
 from collections.abc import Callable, Sequence

@@ -10,6 +10,8 @@ The cells of b are shifted by a third of a cell and those of g by two thirds. Ot
 in gray images, their errors would add up.
 
 *Space.* A Gaussian that is wide compared with the frame has few large eigenvalues along y and x: W_xy ≈ Σ_k ψ_k ψ_kᵀ.
+
+Tests: tests/losses/affinity/test_products.py.
 """
 
 import math

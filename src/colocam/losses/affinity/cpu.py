@@ -6,6 +6,8 @@ the axes r, g, b. A function in C computes a part of the pixels, or of the plane
 A sequence has as many parts as its size asks for, not as there are cores: sums of other parts round differently, and
 the same frames must give the same boxes on every machine. :class:`ColorSequence` works on arrays without torch;
 ``product`` is what ``engine`` calls.
+
+Tests: tests/losses/affinity/test_products.py, tests/losses/affinity/test_accuracy.py.
 """
 
 from collections.abc import Callable, Iterator

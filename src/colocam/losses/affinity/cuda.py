@@ -1,4 +1,7 @@
-"""The product on a CUDA device: launches of the Triton kernels and their block sizes."""
+"""The product on a CUDA device: launches of the Triton kernels and their block sizes.
+
+Tests: tests/gpu/test_gpu.py, tests/test_triton_interpreter.py.
+"""
 
 import math
 from contextlib import nullcontext

@@ -4,6 +4,8 @@ Moments are (copies, groups, cells, cells, cells, channels, 4) float32, with one
 one cell fit into a 32-byte sector of memory, so a pixel reads and writes one sector. ``splat`` can also sum them in
 64-bit fixed point: the sum of integers does not depend on the order of atomic additions, which changes from run to run.
 In kernels over pixels each thread computes one pixel at a time (block = 32·warps): no data moves between threads.
+
+Tests: tests/gpu/test_gpu.py, tests/test_triton_interpreter.py.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.

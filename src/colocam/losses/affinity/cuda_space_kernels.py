@@ -4,6 +4,8 @@ Each spatial function needs its own moments, too many to store for every cell. S
 their row (r, g), and the pixels of a row are summed over b on the tensor cores: the cells themselves are never stored,
 and rows without a pixel take no time. Sums are (groups, cells, cells, 3, rank, channels, R), where 3 is
 constant, linear along r, linear along g, as in ``ColorBasis.matrices``.
+
+Tests: tests/gpu/test_gpu.py, tests/test_triton_interpreter.py.
 """
 
 # A kernel is written in Triton's subset of Python, which has no type annotations.

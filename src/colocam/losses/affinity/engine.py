@@ -2,6 +2,9 @@
 
 ``product`` and ``energy`` choose how: in color cells, by Triton kernels on CUDA, otherwise on the CPU, in C; for few
 neighbors by a sum over them; for frames too small and Gaussians too narrow for cells by the exact product in float64.
+
+Tests: tests/losses/affinity/test_products.py, tests/losses/affinity/test_window.py,
+tests/losses/affinity/test_gradient_error.py.
 """
 
 import math

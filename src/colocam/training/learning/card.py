@@ -1,4 +1,7 @@
-"""What a model finds in corrected frames, how well it agrees with them, and which thresholds and presence do best."""
+"""What a model finds in corrected frames, how well it agrees with them, and which thresholds and presence do best.
+
+Tests: tests/training/test_learn_parts.py, tests/training/test_learn.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

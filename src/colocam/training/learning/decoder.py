@@ -6,6 +6,8 @@ sequences of the training clips are replayed: there the decoder is held to the m
 that it does not forget. After several rounds, a step has corrected frames alone, with dense labels, in views of many
 sizes and colors: replay would hold the decoder back (docs/method/corrections.md). Then, in a round of its own, half of
 the frames are training frames with labels from the boxes that the taught decoder finds in them.
+
+Tests: tests/training/test_learn_parts.py.
 """
 
 from collections import defaultdict

@@ -1,4 +1,7 @@
-"""Corrected frames for learning: find their videos, read their frames, weigh them, and hold some videos out."""
+"""Corrected frames for learning: find their videos, read their frames, weigh them, and hold some videos out.
+
+Tests: tests/training/test_learn_parts.py, tests/training/test_learn.py.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -2,6 +2,8 @@
 
 The encoder stays as it is. For a new class only its own row is fitted, so that what the model says of the other classes
 stays as well.
+
+Tests: tests/training/test_learn_classes.py.
 """
 
 from collections.abc import Sequence

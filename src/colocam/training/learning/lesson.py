@@ -3,6 +3,8 @@
 The parts, in the order of their cost: the threshold; presence; the head of the classifier, where
 classes were corrected, with one more output for a class that the model does not know; the decoder. What does not agree
 better with the videos that are held out is not kept.
+
+Tests: tests/training/test_learn.py, tests/training/test_learn_ready.py.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""What was learned from corrections: the report, and the new run folder with the corrections in it."""
+"""What was learned from corrections: the report, and the new run folder with the corrections in it.
+
+Tests: tests/training/test_learn.py.
+"""
 
 import shutil
 from collections.abc import Sequence
