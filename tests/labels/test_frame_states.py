@@ -8,7 +8,7 @@ import yaml
 
 from colocam.errors import ColocamError
 from colocam.labels import Options, export, import_labels, write_corrections
-from colocam.labels.frame_states import FrameCounts, MarkedVideos, count_frames
+from colocam.labels.frame_states import FrameCounts, count_frames, marked_videos
 from colocam.labels.labeled_videos import read_videos
 from tests.helpers.label_scenes import row, write_table
 
@@ -76,8 +76,8 @@ def test_frames_of_corrections_and_of_the_queue(tmp_path):
     videos = read_videos([table], [])
     assert changed[-1] == 11
     assert len(changed) > 5
-    assert count_frames(MarkedVideos(videos, corrections)) == FrameCounts(1, len(changed) - 1, 12 - len(changed))
-    assert count_frames(MarkedVideos(videos, queue)) == FrameCounts(2, 0, 10)
+    assert count_frames(marked_videos(videos, corrections)) == FrameCounts(1, len(changed) - 1, 12 - len(changed))
+    assert count_frames(marked_videos(videos, queue)) == FrameCounts(2, 0, 10)
 
 
 def test_a_choice_that_leaves_nothing_is_refused(tables, tmp_path, colocam):

@@ -1,6 +1,7 @@
 """Videos on a server in this process, and Chromium."""
 
 import itertools
+import resource
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,12 @@ def one(shelf, page, make_video, tmp_path):
     yield ServedPage(page, shelf, shelf.address, video.id)
     for known in shelf.library.videos():
         shelf.library.remove(known)
+
+
+@pytest.fixture
+def many_files():
+    """The client, too, needs an open file for each connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

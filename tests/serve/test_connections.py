@@ -1,51 +1,14 @@
 """Everybody is answered while one client misbehaves: half-open requests, slow ones, too many of them."""
 
-import http.client
-import resource
-import socket
 from contextlib import ExitStack, contextmanager
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from colocam.serve import server as connections
+from tests.helpers.raw_requests import FEW_FILES, answer, closed, opened, upload
 from tests.helpers.served_library import serving
 from tests.helpers.served_page import listening, running
-
-HANG = 60
-"""Seconds after which a test gives up."""
-FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024)); "
-
-
-def answer(port, token, path="/api/videos"):
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
-    client.request("GET", path, headers={"cookie": f"colocam-{port}={token}"})
-    status = client.getresponse().status
-    client.close()
-    return status
-
-
-def opened(port, data=b"GET / HT"):
-    one = socket.create_connection(("127.0.0.1", port), timeout=HANG)
-    one.sendall(data)
-    return one
-
-
-def closed(one):
-    """Wait until the server closes a connection; what it sent before."""
-    try:
-        return b"".join(iter(lambda: one.recv(1 << 16), b""))
-    except ConnectionResetError:
-        return b""
-
-
-@pytest.fixture
-def many_files():
-    """The client, too, needs an open file for each connection."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.mark.usefixtures("many_files")
@@ -77,12 +40,6 @@ def limited(monkeypatch, folder, **limits):
         monkeypatch.setattr(connections, name, value)
     with serving(folder / "page") as server, listening(server) as address:
         yield int(address.rpartition(":")[2]), server.workspace.token
-
-
-def upload(port, token):
-    """A video of ten bytes, of which five are sent."""
-    head = f"POST /api/videos HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 10\r\nX-Colocam-Token: {token}\r\n"
-    return opened(port, f"{head}Cookie: colocam-{port}={token}\r\nConnection: close\r\n\r\n12345".encode())
 
 
 def test_headers_have_to_come_in_time_and_bodies_may_be_slow(monkeypatch, tmp_path):

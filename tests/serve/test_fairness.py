@@ -10,11 +10,9 @@ import pytest
 
 from colocam.serve import video_routes
 from colocam.serve.stills import Stills
+from tests.helpers.raw_requests import FEW_FILES, answer, closed, upload
 from tests.helpers.served_library import serving
 from tests.helpers.served_page import listening, running
-from tests.serve.test_connections import FEW_FILES, answer, closed, many_files, upload
-
-__all__ = ["many_files"]
 
 
 @pytest.mark.usefixtures("many_files")

@@ -7,7 +7,7 @@ its boxes are those of the model.
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, overload
 
@@ -59,17 +59,16 @@ def chosen_videos(
         raise ArgumentError("frames", f"{frames!r} leaves nothing: no frame of the tables is known to be checked")
     everything = sum(map(sum, counts))
     tell(f"frames: {frames}: {sum(kept)} of {everything} in {np.count_nonzero(kept)} of {len(videos)} videos")
-    return _ChosenFrames(VideosAt(videos, np.flatnonzero(kept).tolist()), KEPT[frames])
+    listed = VideosAt(videos, np.flatnonzero(kept).tolist())
+    return _ChangedVideos(listed, partial(_with_states, states=KEPT[frames]))
 
 
-class _Changed(Sequence[LabeledVideo]):
-    """Videos that are changed when they are asked for."""
+class _ChangedVideos(Sequence[LabeledVideo]):
+    """Videos that a function changes when they are asked for."""
 
-    def __init__(self, videos: Sequence[LabeledVideo]) -> None:
+    def __init__(self, videos: Sequence[LabeledVideo], change: Callable[[LabeledVideo], LabeledVideo]) -> None:
         self._videos = videos
-
-    def _change(self, video: LabeledVideo) -> LabeledVideo:
-        raise NotImplementedError
+        self._change = change
 
     def __len__(self) -> int:
         return len(self._videos)
@@ -84,54 +83,47 @@ class _Changed(Sequence[LabeledVideo]):
         return self._change(self._videos[at])
 
 
-class _ChosenFrames(_Changed):
-    """Videos without the frames of other states."""
-
-    def __init__(self, videos: Sequence[LabeledVideo], states: Sequence[str]) -> None:
-        super().__init__(videos)
-        self._states = states
-
-    def _change(self, video: LabeledVideo) -> LabeledVideo:
-        states = frame_states(video)
-        rows = [row for row, frame in enumerate(video.rows.frame.tolist()) if states[frame] in self._states]
-        return replace(video, rows=take_rows(video.rows, np.array(rows, np.int64)))
+def _with_states(video: LabeledVideo, states: Sequence[str]) -> LabeledVideo:
+    """A video without the frames of other states."""
+    state_of = frame_states(video)
+    rows = [row for row, frame in enumerate(video.rows.frame.tolist()) if state_of[frame] in states]
+    return replace(video, rows=take_rows(video.rows, np.array(rows, np.int64)))
 
 
-class MarkedVideos(_Changed):
-    """Videos whose states are those of a table of frames that people looked at.
+def marked_videos(videos: Sequence[LabeledVideo], path: Path) -> Sequence[LabeledVideo]:
+    """Videos whose states are those of a table of frames that people looked at; it is read when the first is asked for.
 
     Args:
         videos: the videos.
         path: has the columns ``video`` and ``frame``; a row whose ``key`` is 0, in corrections, is interpolated.
     """
+    stated = cache(lambda: _stated_frames(videos, path))
 
-    def __init__(self, videos: Sequence[LabeledVideo], path: Path) -> None:
-        super().__init__(videos)
-        self._path = path
+    def mark(video: LabeledVideo) -> LabeledVideo:
+        states = stated()[video.name]
+        return replace(video, rows=video.rows._replace(state=[states.get(at, "") for at in video.rows.frame.tolist()]))
 
-    @cached_property
-    def _states(self) -> dict[str, dict[int, str]]:
-        cells = read_cells(self._path, required=("video", "frame"))
-        states: dict[str, dict[int, str]] = {}
-        keys = cells.floats("key").tolist()
-        kinds = cells.text("kind")
-        frames = frame_indices(cells).tolist()
-        for name, frame, key, kind in zip(cells.text("video"), frames, keys, kinds, strict=True):
-            if key != 0:
-                states.setdefault(name, {})[frame] = CHECKED
-            elif kind != "accepted":  # an unchanged frame that nobody is known to have looked at is unchecked
-                states.setdefault(name, {}).setdefault(frame, INTERPOLATED)
-        names = [video.name for video in self._videos]
-        by_video: dict[str, dict[int, str]] = {name: {} for name in names}
-        for name, marked in states.items():
-            meant = named((name,), self._videos)
-            if not meant:
-                raise ColocamError(f"{self._path}: no table is of the video {name!r}{suggest(name, names)}")
-            for video in meant:
-                by_video[video.name] |= marked
-        return by_video
+    return _ChangedVideos(videos, mark)
 
-    def _change(self, video: LabeledVideo) -> LabeledVideo:
-        states = self._states[video.name]
-        marked = [states.get(frame, "") for frame in video.rows.frame.tolist()]
-        return replace(video, rows=video.rows._replace(state=marked))
+
+def _stated_frames(videos: Sequence[LabeledVideo], path: Path) -> dict[str, dict[int, str]]:
+    """The states that a table gives to frames, by the names of the videos."""
+    cells = read_cells(path, required=("video", "frame"))
+    states: dict[str, dict[int, str]] = {}
+    keys = cells.floats("key").tolist()
+    kinds = cells.text("kind")
+    frames = frame_indices(cells).tolist()
+    for name, frame, key, kind in zip(cells.text("video"), frames, keys, kinds, strict=True):
+        if key != 0:
+            states.setdefault(name, {})[frame] = CHECKED
+        elif kind != "accepted":  # an unchanged frame that nobody is known to have looked at is unchecked
+            states.setdefault(name, {}).setdefault(frame, INTERPOLATED)
+    names = [video.name for video in videos]
+    by_video: dict[str, dict[int, str]] = {name: {} for name in names}
+    for name, marked in states.items():
+        meant = named((name,), videos)
+        if not meant:
+            raise ColocamError(f"{path}: no table is of the video {name!r}{suggest(name, names)}")
+        for video in meant:
+            by_video[video.name] |= marked
+    return by_video

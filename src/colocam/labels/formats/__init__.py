@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.formats import coco, cvat, fiftyone, flat, label_studio, mot, voc, yolo
-from colocam.labels.frame_states import MarkedVideos, chosen_videos
+from colocam.labels.frame_states import chosen_videos, marked_videos
 from colocam.labels.imported_videos import ImportedVideo
 from colocam.labels.label_folder import is_labels, read_labels
 from colocam.labels.labeled_videos import (
@@ -160,7 +160,7 @@ def export(
         raise ArgumentError("tolerance", f"must be 0 or more pixels, got {options.tolerance}")
     every_video = _read([Path(table) for table in tables], [Path(video) for video in videos])
     if options.checked is not None:
-        every_video = MarkedVideos(every_video, options.checked)
+        every_video = marked_videos(every_video, options.checked)
     labels = LabelSet(chosen_videos(every_video, options.frames, tell))
     if not labels.classes:
         raise ColocamError(f"{tables[0]}: no row has a box, so there is nothing to export")
