@@ -8,10 +8,24 @@
     for (const one of document.querySelectorAll("button, .button, .controls, .legend, caption, dd, td, .layers, .compare")) {
       if (seen(one) && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== "inline") found.push(`cut off: ${one.innerText || one.className}`);
     }
+    for (const one of document.querySelectorAll("button, a, input, select")) { // none of it is behind the edge of a card
+      const card = one.closest(".video"), area = one.getBoundingClientRect(), room = card?.getBoundingClientRect();
+      if (card && seen(one) && (area.bottom > room.bottom + 1 || area.right > room.right + 1)) found.push(`behind the edge of its card: ${one.innerText || one.className}`);
+    }
     for (const one of document.querySelectorAll("button, a, input, select, canvas")) {
       const around = one.closest("aside, dialog"), host = around?.getClientRects().length ? around : page, // on a small screen, aside has no box
         area = one.getBoundingClientRect(), room = host.getBoundingClientRect();
       if (seen(one) && !one.closest(".stage, .queue") && (area.right > room.right - (host === page ? 0 : 10) || area.left < room.left)) found.push(`outside: ${one.innerText || one.id}`);
+    }
+    return found;
+  },
+
+  // What a finger cannot hit: 40 pixels for controls, 24 for boxes to tick, whose labels can be pressed, too.
+  small: () => {
+    const found = [];
+    for (const one of document.querySelectorAll("button, .button, select, input")) {
+      const { width, height } = one.getBoundingClientRect(), least = ["checkbox", "range"].includes(one.type) ? 16 : 39.5;
+      if (width && !one.matches(".hidden") && (height < least || width < least)) found.push(`small: ${one.innerText || one.id || one.className} ${Math.round(width)}×${Math.round(height)}`);
     }
     return found;
   },

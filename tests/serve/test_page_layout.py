@@ -23,18 +23,27 @@ def script():
     return module
 
 
-def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
-    found, shown = [], []
+def looker(script, one):
+    """A function that looks at what is shown in all sizes and both themes, and the faults it found."""
+    found = []
 
     def look(where):
         layout = one.page.evaluate_handle(LAYOUT)
         for size, (width, height) in {**script.SIZES, **SMALL}.items():
             one.page.set_viewport_size({"width": width, "height": height})
             found.extend(f"{where}, {size}: {text}" for text in layout.evaluate("layout => layout.cutOff()"))
+            if size == "phone":
+                found.extend(f"{where}, {size}: {text}" for text in layout.evaluate("layout => layout.small()"))
         for theme in script.THEMES:
             pale = layout.evaluate("(layout, theme) => layout.pale(theme)", theme)
             found.extend(f"{where}, {theme}: {text}" for text in pale)
 
+    return look, found
+
+
+def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
+    shown = []
+    look, found = looker(script, one)
     for view in script.views(one.page, one.address, "video"):
         shown.append(view)
         look(view)
@@ -44,3 +53,82 @@ def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
             one.press("z")
     assert shown == ["library", "video", "keys", "class", "export", "learn"]
     assert found == []
+
+
+MEMORY = {"state": "failed", "fault": "machine", "problem": "memory ran out: close other programs"}
+BROKEN = {"state": "failed", "fault": "video", "frames": None, "problem": "cannot read it: not a whole video file"}
+HALF = {"state": "localizing", "done": 0.6}
+DOUBT = {"to_check": 14, "doubtful": 0.3, "checked": 0.3, "interpolated": 0.2, "class_in_doubt": True, "found": "bird"}
+
+
+def test_a_library_of_every_kind_of_card_hides_no_button(script, one):
+    one.page.wait_for_selector(".video.ready")
+    answer = one.page.evaluate("fetch('/api/videos').then((answer) => answer.json())")
+    long = "harbor/a recording of the camera over the gate at night, 2024-05-01 to 2024-05-02"
+    kinds = [MEMORY, BROKEN, HALF, DOUBT]
+    cards = [{**answer["videos"][0], "id": f"{at}", "name": long, **kind} for at, kind in enumerate(kinds)]
+    one.page.route("**/api/videos", lambda route: route.fulfill(json={**answer, "videos": cards}))
+    one.page.reload()
+    one.until("document.querySelectorAll('.video').length === 4")
+    look, found = looker(script, one)
+    look("cards")
+    assert found == []
+    assert one.page.locator(".video", has_text="Retry").count() == 2
+    assert "Cannot read it" in one.page.locator(".video.failed").nth(1).inner_text()
+
+
+def test_an_empty_library_says_how_it_is_filled(script, one):
+    answer = one.page.evaluate("fetch('/api/videos').then((answer) => answer.json())")
+    one.page.route("**/api/videos", lambda route: route.fulfill(json={**answer, "videos": []}))
+    one.page.reload()
+    one.until("document.querySelector('.empty:not([hidden])')")
+    look, found = looker(script, one)
+    look("empty")
+    assert found == []
+    assert "Add videos…" in one.page.locator(".empty:not([hidden])").inner_text()
+    assert not one.page.locator("#find").is_visible()  # there is nothing to find
+
+
+@pytest.mark.parametrize("video", ["nothing", "0" * 24])
+def test_a_link_to_an_unknown_video_leads_to_the_library(script, one, video):
+    one.page.goto(f"{one.address}/#video={video}")
+    one.until("document.querySelector('[role=alert] a')")
+    look, found = looker(script, one)
+    look("unknown")
+    assert found == []
+    assert "not in the library" in one.page.locator("[role=alert]").inner_text()
+    one.page.get_by_role("link", name="Back to the library").click()
+    one.until("document.querySelector('.video.ready')")
+
+
+def test_dialogs_and_the_menu_fit_on_every_screen(script, one):
+    look, found = looker(script, one)
+    one.page.get_by_role("button", name="Settings…").click()
+    look("settings")
+    one.page.keyboard.press("Escape")
+    one.open()
+    for key in "egi":
+        one.press(key)
+        if key == "i":  # two objects: their tracks can be united, or one removed
+            one.press("ArrowLeft", "u")
+        one.until("document.querySelector('dialog[open]')")
+        look(key)
+        script.close_dialog(one.page)
+    one.press("r")
+    look("r")
+    script.close_dialog(one.page)
+    one.page.set_viewport_size({"width": 390, "height": 844})
+    one.page.get_by_role("button", name="More", exact=True).click()
+    area = one.page.locator("#more-menu").bounding_box()
+    assert area["y"] >= 0
+    assert area["y"] + area["height"] <= 844
+    one.press("Escape")
+    assert found == []
+
+
+def test_a_dialog_without_keys_can_be_left(one):
+    one.open()
+    one.press("g")
+    one.page.get_by_role("button", name="Cancel").click()
+    one.until("!document.querySelector('dialog')")
+    assert one.page.locator(".number").get_attribute("data-frame") == "0"

@@ -16,7 +16,7 @@ export function make(tag, attributes = {}, ...children) {
 // Show a sentence for some seconds; above a dialog, if one is open. One that is shown already is not shown twice. It goes
 // with the view that it speaks of, unless it speaks of the whole library. instead: a name; the last one of this name goes.
 export function tell(sentence, kind = "error", { stays = false, instead = "" } = {}) {
-  const text = sentence.charAt(0).toUpperCase() + sentence.slice(1), place = document.getElementById("messages");
+  const text = capital(sentence), place = document.getElementById("messages");
   for (const old of [...place.children]) if (old.firstChild.textContent === text || (instead && old.dataset.name === instead)) old.remove();
   const box = make("div", { class: `message ${kind}${stays ? " stays" : ""}`, "data-name": instead || null }, make("span", {}, text),
     make("button", { type: "button", "aria-label": "Close", onclick: () => box.remove() }, "×"));
@@ -30,6 +30,8 @@ export function clearMessages() {
 }
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
+
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export function clock(seconds) {
   const whole = Math.max(0, seconds);

@@ -1,7 +1,7 @@
 // The library: a card per video, videos that are dropped on the page, progress.
 
 import { getJson, postJson, remove, upload } from "./api.js";
-import { dialog, make, percent, tell } from "./dom.js";
+import { capital, dialog, make, percent, tell } from "./dom.js";
 import { pace } from "./memory.js";
 import { askSettings, askTags } from "./options.js";
 import { showLearning } from "./teach.js";
@@ -29,6 +29,7 @@ export function openLibrary(view) {
   const find = make("input", { type: "search", id: "find", placeholder: "name or class", "aria-label": "Show only videos whose name or class contains this" });
   const which = make("select", { id: "which", "aria-label": "Which videos" }, ...Object.keys(WHICH).map((words) => make("option", {}, words)));
   const cards = new Map(), selected = new Set(); // ids of videos that are shown
+  const order = make("span", { class: "row order" }, make("label", { for: "sort", class: "dim" }, "Order"), sort);
   const all = make("input", { type: "checkbox", id: "select-all", onchange: () => { for (const video of shown) mark(video.id, all.checked); showSelection(); } });
   const many = make("span", { class: "dim", "aria-live": "polite" });
   const setClass = make("button", { type: "button", title: "Set the class of the selected videos", onclick: () => askTags(shown.filter((video) => selected.has(video.id)), tags, refresh) }, "Class…");
@@ -102,9 +103,9 @@ export function openLibrary(view) {
 
   function show() {
     if (closed) return;
-    const order = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
+    const compare = { doubt: (a, b) => (b.doubtful ?? -1) - (a.doubtful ?? -1), name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }), added: () => 0 }[sort.value];
     const words = find.value.trim().toLowerCase(), matches = (video) => `${video.name} ${video.class || video.tag} ${video.found || ""}`.toLowerCase().includes(words);
-    const sorted = videos.filter((video) => matches(video) && WHICH[which.value](video)).sort(order);
+    const sorted = videos.filter((video) => matches(video) && WHICH[which.value](video)).sort(compare);
     shown = sorted;
     for (const id of selected) if (!shown.some((video) => video.id === id)) mark(id, false); // nobody changes what is not seen
     const part = sorted.length < videos.length ? `${sorted.length} of ` : "";
@@ -127,6 +128,7 @@ export function openLibrary(view) {
     if (list.children.length !== wanted.length || wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
     left.textContent = leftToDo(videos);
     empty.hidden = videos.length + adding > 0;
+    for (const tool of [find, which, order]) tool.hidden = !videos.length;
     none.hidden = sorted.length > 0 || !videos.length;
     sought.textContent = `No video ${words ? `with “${find.value.trim()}” in its name or class` : "of this kind"}${words && which.value !== ALL ? `, among those ${which.value}` : ""}.`;
     chosen.hidden = !videos.length;
@@ -152,13 +154,13 @@ export function openLibrary(view) {
   add.addEventListener("keydown", (event) => ["Enter", " "].includes(event.key) && input.click());
   for (const one of [sort, which]) one.addEventListener("change", show);
   find.addEventListener("input", show);
-  const empty = make("p", { class: "empty", hidden: true }, "No video yet. Drop video files here, or name them in the command: colocam serve RUN VIDEOS");
+  const empty = make("div", { class: "empty", hidden: true }, make("p", {}, make("strong", {}, "No video yet")), make("p", {}, "Drop video files here, or choose them with “Add videos…”."), make("p", {}, "Or name them in the command: ", make("code", {}, "colocam serve RUN VIDEOS")));
   const clear = () => { find.value = ""; which.value = ALL; show(); find.focus(); };
   const sought = make("p", {}), none = make("div", { class: "empty", hidden: true, role: "status" }, sought, make("button", { type: "button", class: "primary", onclick: clear }, "Show all videos"));
   const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page goes on by itself. What you changed waits in this browser."));
   const chosen = make("div", { class: "row chosen", hidden: true }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
-    make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, make("label", { for: "sort", class: "dim" }, "Order"), sort, input, add),
+    make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, order, input, add),
     left, away, chosen, uploads, empty, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
@@ -167,10 +169,10 @@ export function openLibrary(view) {
 
 function cardOf(video, { askRemove, retry, select, on }) {
   const ready = video.state !== "waiting" && video.state !== "failed";
-  const image = video.frames ? make("img", { src: `/api/videos/${video.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" });
+  const image = video.frames ? make("img", { src: `/api/videos/${video.id}/thumbnail`, alt: "", loading: "lazy" }) : make("div", { class: "no-image" }, video.state === "failed" ? "no picture" : "");
   const facts = [video.class ? `${video.class} (set)` : video.tag || video.found, video.seconds && duration(video.seconds), video.frames && `${video.frames} frames`, video.width && `${video.width}×${video.height}`];
   const state = video.state === "ready" ? doubtBar(video)
-    : video.state === "failed" ? make("div", {}, make("p", { class: "problem" }, `${video.fault === "machine" ? "This machine could not do it: " : ""}${video.problem}`))
+    : video.state === "failed" ? make("div", {}, make("p", { class: "problem" }, capital(`${video.fault === "machine" ? "this machine could not do it: " : ""}${video.problem}`)))
       : make("div", { class: "working" }, make("span", {}, `${WORDS[video.state]} ${["waiting", "read"].includes(video.state) ? "" : percent(video.done)}`), make("progress", { max: "1", value: String(video.done), "aria-label": WORDS[video.state] }));
   const title = make("span", { class: "name", title: video.name }, video.name);
   const box = make("input", { type: "checkbox", class: "select", checked: on, "aria-label": `Select ${video.name}`, title: "Select; with Shift up to here", onclick: (event) => select(video.id, box.checked, event.shiftKey) });
@@ -182,7 +184,7 @@ function cardOf(video, { askRemove, retry, select, on }) {
   return make("li", { class: `video ${video.state}` }, box,
     make(ready ? "a" : "div", { class: "open", href: ready ? `#video=${video.id}` : null, onclick: toggled },
       make("div", { class: "image" }, image, video.box && boxOver(video), allChecked(video) && make("span", { class: "badge" }, "all checked")),
-      make("div", { class: "facts" }, title, make("span", { class: "dim" }, facts.filter(Boolean).join(" · ")), video.class_in_doubt && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
+      make("div", { class: "facts" }, title, make("span", { class: "dim" }, ...wholes(facts.filter(Boolean), " · ")), video.class_in_doubt && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
     video.state === "failed" && make("div", { class: "row again" },
       make("button", { type: "button", title: "Prepare this video again", onclick: (event) => retry(video, event.currentTarget) }, "Retry"),
       make("span", { class: "dim small" }, video.fault === "machine" ? "The video itself may be sound." : "")),
@@ -198,6 +200,9 @@ function leftToDo(videos) {
   return `${check}${unsure ? ` ${unsure === 1 ? "1 video is" : `${unsure} videos are`} probably of another class than the model says.` : ""}`;
 }
 
+// Parts of a line that is broken between them only.
+const wholes = (parts, between) => parts.flatMap((part, at) => [at ? between : "", make("span", { class: "whole" }, part)]);
+
 const duration = (seconds) => (seconds < 60 ? `${seconds.toFixed(1)} s` : `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`);
 
 // The box of the frame that the thumbnail shows.
@@ -210,12 +215,12 @@ function boxOver({ box: [x1, y1, x2, y2], width, height }) {
 }
 
 function doubtBar(video) {
-  const text = `${video.to_check ? `${video.to_check} to check, ` : ""}${percent(video.doubtful)} doubtful, ${percent(video.checked)} checked${video.interpolated ? `, ${percent(video.interpolated)} interpolated` : ""}`;
-  const bar = make("div", { class: "share", role: "img", "aria-label": text });
+  const parts = [video.to_check && `${video.to_check} to check`, `${percent(video.doubtful)} doubtful`, `${percent(video.checked)} checked`, video.interpolated && `${percent(video.interpolated)} interpolated`].filter(Boolean);
+  const bar = make("div", { class: "share", role: "img", "aria-label": parts.join(", ") });
   for (const [name, share] of [["checked", video.checked], ["interpolated", video.interpolated], ["doubtful", video.doubtful]]) {
     const part = make("i", { class: name });
     part.style.width = `${100 * share}%`;
     bar.append(part);
   }
-  return make("div", { class: "doubt" }, bar, make("span", { class: "dim" }, text));
+  return make("div", { class: "doubt" }, bar, make("span", { class: "dim" }, ...wholes(parts, " · ")));
 }

@@ -1,7 +1,7 @@
 // Which view is open, the theme, and keys that work everywhere.
 
 import { getJson } from "./api.js";
-import { clearMessages, make, tell } from "./dom.js";
+import { clearMessages, make } from "./dom.js";
 import { exportDialog } from "./exchange.js";
 import { lastFrame } from "./memory.js";
 import { openVideo } from "./video.js";
@@ -44,8 +44,11 @@ async function route() {
     document.title = `${next.video.name} – colocam`;
     window.colocam = next; // for people who look behind the page, and for tests
   } catch (error) {
-    tell(error.message);
-    view.replaceChildren(make("p", { class: "empty" }, error.message, " ", make("a", { href: "#" }, "Back to the library")));
+    const unknown = [404, 422].includes(error.status); // 422: it is not even an id
+    view.replaceChildren(make("div", { class: "empty", role: "alert" },
+      make("p", {}, make("strong", {}, unknown ? "This video is not in the library" : "This video cannot be shown")),
+      make("p", {}, unknown ? "It was removed, or the link is of another page. Its corrections stay: add the video again to see them." : error.message),
+      make("div", { class: "row choices" }, make("a", { class: "button primary", href: "#" }, "Back to the library"))));
   }
 }
 

@@ -45,7 +45,7 @@ export function askSettings(settings, segmenter, done) {
   const instances = make("input", { type: "checkbox", id: "setting-instances", checked: settings.instances });
   const refine = make("input", { type: "checkbox", id: "setting-refine", checked: settings.refine });
   const number = (input) => (input.value === "" ? null : Number(input.value));
-  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold, make("label", { for: instances.id }, "Find every object, not only one a frame"), instances, ...(segmenter ? [make("label", { for: refine.id }, "Refine boxes with the segmenter"), refine] : [])];
+  const fields = [make("label", { for: presence.id }, "No box where presence is below, 0 to 1"), presence, make("label", { for: threshold.id }, "Threshold of the heat map, 0 to 1"), threshold, make("div", { class: "row" }, instances, make("label", { for: instances.id }, "Find every object, not only one per frame")), segmenter && make("div", { class: "row" }, refine, make("label", { for: refine.id }, "Refine boxes with the segmenter"))];
   const body = () => ({ presence: number(presence), threshold: number(threshold), instances: instances.checked, refine: refine.checked });
   ask("Settings of all videos", `An empty field means the default. ${AGAIN}`, fields, { path: "/api/settings", body, done });
 }

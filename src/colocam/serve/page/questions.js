@@ -7,7 +7,7 @@ const frames = (first, last) => (first === last ? `frame ${first}` : `frames ${f
 
 export function askFrame(present, last, go) {
   const input = make("input", { type: "number", min: "0", max: String(last), value: String(present), id: "goto" });
-  const box = dialog("Go to a frame", choices(make("label", { for: "goto" }, `Frame, 0 to ${last}`), input, make("button", { class: "primary" }, "Go")));
+  const box = dialog("Go to a frame", choices(make("label", { for: "goto" }, `Frame, 0 to ${last}`), input, make("button", { class: "primary" }, "Go"), make("button", { type: "button", onclick: () => { input.value = ""; box.close(); } }, "Cancel")));
   input.select();
   box.addEventListener("cancel", () => { input.value = ""; });
   box.addEventListener("close", () => { if (input.value !== "") go(Number(input.value)); });
@@ -80,7 +80,7 @@ export function askObject(number, others, choose) {
   const take = (other) => { box.close(); choose(other); };
   const words = ({ number: other, tag, both }) => ` ${tag || "object"}${both ? `: in ${both === 1 ? "1 frame" : `${both} frames`} both have a box, and that of object ${other} stays` : ""}`;
   const buttons = others.map((one) => make("button", { type: "button", onclick: () => take(one.number) }, make("kbd", {}, String(one.number)), words(one)));
-  const box = dialog(`Unite object ${number} with`, make("p", { class: "dim" }, "Both tracks become one, with the number and the class that you choose here."), make("div", { class: "classes" }, ...buttons), choices(make("button", {}, "Cancel")));
+  const box = dialog(`Unite object ${number} with`, make("p", { class: "dim" }, "Both tracks become one, with the number and the class that you choose here."), make("div", { class: "classes whole-lines" }, ...buttons), choices(make("button", {}, "Cancel")));
   box.addEventListener("keydown", (event) => { const one = others.find((other) => String(other.number) === event.key); if (one) take(one.number); });
   buttons[0].focus();
 }

@@ -1,7 +1,7 @@
 // Teaching: learn from corrections, see what they changed, and choose the model in use.
 
 import { getBlob, getJson, postJson, remove } from "./api.js";
-import { dialog, make, percent, tell } from "./dom.js";
+import { capital, dialog, make, percent, tell } from "./dom.js";
 import { OTHER } from "./overlay.js";
 
 const EVERY = 10; // corrections from one lesson to the next
@@ -149,7 +149,7 @@ export function showLearning(refusal) {
   button.dataset.refusal = refusal || "";
 }
 
-const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+const sentence = (text) => `${capital(text)}.`;
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
 
 // What a lesson proves, in words; nothing where it does not say.
@@ -173,7 +173,7 @@ function agreementOf({ stages, held_out: frames }) {
   const presence = typeof (before.presence_loss ?? after.presence_loss) === "number";
   return [make("table", { class: "agreement" }, make("caption", {}, `Agreement with ${frames === 1 ? "1 held-out correction" : `${frames} held-out corrections`}`),
     make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "before"), make("th", { scope: "col" }, "after"))),
-    make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above ½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), ...(presence ? [row("loss of presence", "presence_loss", number)] : []))),
+    make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above\u00a0½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), ...(presence ? [row("loss of presence", "presence_loss", number)] : []))),
   make("p", { class: "dim small" }, named(true) ? `Learned: ${named(true)}.` : "Nothing was learned that agrees as well with the held-out corrections, so the new model equals the old one.",
     named(true) && named(false) ? ` Not kept, because the model would agree less: ${named(false)}.` : "")];
 }

@@ -48,8 +48,9 @@ export function toolbarOf(on, ...more) {
   menu.addEventListener("toggle", (event) => {
     open.setAttribute("aria-expanded", String(event.newState === "open"));
     if (event.newState !== "open") return;
-    const below = open.getBoundingClientRect(), { width } = menu.getBoundingClientRect();
-    Object.assign(menu.style, { top: `${below.bottom + 4}px`, left: `${Math.max(8, Math.min(below.left, innerWidth - width - 8))}px` });
+    const below = open.getBoundingClientRect(), { width, height } = menu.getBoundingClientRect();
+    const top = below.bottom + 4 + height > innerHeight ? Math.max(8, below.top - 4 - height) : below.bottom + 4;
+    Object.assign(menu.style, { top: `${top}px`, left: `${Math.max(8, Math.min(below.left, innerWidth - width - 8))}px` });
     items[0].focus();
   });
   menu.addEventListener("keydown", (event) => {
