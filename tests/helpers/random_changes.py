@@ -1,6 +1,6 @@
 """Random changes of a video, as a page may send them."""
 
-from colocam.serve.marks import Change
+from colocam.serve.marks import Correction
 
 KINDS = ("box", "box", "box", "none", "none", "accepted", "class", "clear", "follow", "move", "move", "add", "video")
 
@@ -42,6 +42,6 @@ def random_changes(rng, count, most=12):
         kind = str(rng.choice(["edit"] * 6 + ["undo", "redo"]))
         actions = [random_action(rng, count) for _ in range(int(rng.integers(1, 4)))]
         change = {"kind": kind, "actions": actions} if kind == "edit" else {"kind": kind}
-        Change.model_validate(change)
+        Correction.model_validate(change)
         changes.append(change)
     return changes

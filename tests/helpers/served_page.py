@@ -134,7 +134,7 @@ class ServedPage:
 
     def said(self):
         """Kinds of the first actions of all changes that are stored."""
-        return [event.change.actions[0].kind for event in self.store.events(self.video)]
+        return [event.correction.actions[0].kind for event in self.store.events(self.video)]
 
     def click(self, name):
         """Click the button of a name."""

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Change
+from colocam.serve.marks import ACCEPTED, ASKED, BOX, FOLLOWS, FOLLOWS_NONE, NONE, Action, Correction
 from tests.helpers.served_library import LeavesAndReturns, gray_video
 from tests.helpers.served_page import ServedPage, listening, served_page
 
@@ -128,7 +128,7 @@ def test_enter_finishes_the_frames_to_check(one):
         one.until(f"window.colocam.queue.length === {left - number - 1}")
     one.until("document.querySelector('.message')?.textContent.includes('No frame is left to check')")
     one.until_saved()
-    said = [event.change.actions[0] for event in one.store.events(one.video)]
+    said = [event.correction.actions[0] for event in one.store.events(one.video)]
     assert [action.start for action in said] == frames
     assert [action.kind for action in said] == ["accepted", "box"] + ["accepted"] * (left - 2)
     one.press("l")  # what is said of a video goes with it
@@ -175,7 +175,7 @@ def test_the_library_is_filtered_by_words_and_by_what_is_left_to_do(one, make_vi
     # Corrections are kept by content, and no other test of this module has a video of 13 frames.
     other = one.library.add(make_video(tmp_path / "zebra.mp4", 13))
     one.server.wait()
-    whole = Change(kind="edit", actions=[Action(kind="accepted", start=0, stop=13)])
+    whole = Correction(kind="edit", actions=[Action(kind="accepted", start=0, stop=13)])
     one.store.append(other.id, f"a-{other.id}", 0, whole)
     one.page.goto(one.address)
     one.until("document.querySelectorAll('.video.ready').length === 2")
@@ -200,7 +200,7 @@ def test_the_library_is_filtered_by_words_and_by_what_is_left_to_do(one, make_vi
 
 def test_two_pages_that_change_one_frame_are_asked(one):
     one.open()
-    theirs = Change(kind="edit", actions=[Action(kind="box", start=0, stop=1, box=[1, 2, 11, 12])])
+    theirs = Correction(kind="edit", actions=[Action(kind="box", start=0, stop=1, box=[1, 2, 11, 12])])
     one.store.append(one.video, f"a-{one.video}", 0, theirs)
     one.press("n")
     assert "box in frame 0 (1, 2, 11, 12)" in one.dialog()
@@ -211,7 +211,7 @@ def test_two_pages_that_change_one_frame_are_asked(one):
     one.until_box(1, 2, 11, 12)
     # Another frame does not contradict, nor does another object.
     drawn = Action(kind="box", start=0, stop=1, track=2, box=[1, 2, 11, 12])
-    other = Change(kind="edit", actions=[Action(kind="none", start=9, stop=10), drawn])
+    other = Correction(kind="edit", actions=[Action(kind="none", start=9, stop=10), drawn])
     one.store.append(one.video, f"b-{one.video}", 1, other)
     one.press("n")
     one.until("window.colocam.objects.all.size === 2")

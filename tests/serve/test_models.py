@@ -103,3 +103,13 @@ def test_layercam_of_a_run_and_none_of_an_onnx_file(stored_run, make_video, squa
     expected = min_max(extract("layercam", model.net.classifier, images, tags)).numpy()
     expected = np.stack([cv2.resize(one, (64, 64)) for one in expected])
     np.testing.assert_allclose(maps / 255, expected, atol=1 / 200)
+
+
+def test_results_are_found_again_and_those_of_an_older_version_computed_again(make_video, tmp_path, monkeypatch, capfd):
+    video = gray_video(make_video, tmp_path / "video.mp4", [90] * 5, width=80)
+    words = "video.mp4: the stored results are of an older version: it is localized again"
+    for version, said in ((1, False), (1, False), (2, True), (2, False)):
+        monkeypatch.setattr("colocam.serve.library.RESULTS_VERSION", version)
+        with serving(tmp_path / "page", [video]) as server:
+            assert len(detail(server)["results"]["box"]) == 5
+        assert (words in capfd.readouterr().err) == said

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from colocam.serve.exchange import object_rows
-from colocam.serve.marks import Change, frame_states, history_of, objects_of
+from colocam.serve.marks import Correction, frame_states, history_of, objects_of
 from colocam.serve.video_data import VideoResults
 from tests.helpers.random_changes import random_changes
 from tests.helpers.served_results import results_of
@@ -41,7 +41,7 @@ async (cases) => {
 
 def in_python(case):
     """What :data:`REPLAY` gives, by the server."""
-    changes = TypeAdapter(list[Change]).validate_python(case["changes"])
+    changes = TypeAdapter(list[Correction]).validate_python(case["changes"])
     results: VideoResults = results_of(case["model"], case["cuts"], case["absent"])
     objects = objects_of(history_of(changes).actions, results.index.frames, results.index.cuts, results.absent)
     listed = {}

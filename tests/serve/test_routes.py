@@ -307,7 +307,7 @@ NONSENSE = [
 
 def test_changes_that_make_no_sense_are_refused_in_a_sentence(served):
     changes = [({"kind": "edit", "actions": [action]}, why) for action, why in NONSENSE]
-    changes += [({"kind": "edit"}, "an edit needs actions")]
+    changes += [({"kind": "edit"}, "a correction needs actions")]
     changes += [({"kind": "undo", "actions": [{"kind": "none", **ONE}]}, "undo and redo have none")]
     for change, why in changes:
         answer = served.post(change)

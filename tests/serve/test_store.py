@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from colocam.errors import ColocamError
 from colocam.serve.guard import RefusalError
-from colocam.serve.marks import Action, Change, History, history_of
+from colocam.serve.marks import Action, Correction, History, history_of
 from colocam.serve.store import MARKER, EventStore, open_workspace
 
 
 def edit(frame, kind="none"):
-    return Change(kind="edit", actions=[Action(kind=kind, start=frame, stop=frame + 1)])
+    return Correction(kind="edit", actions=[Action(kind=kind, start=frame, stop=frame + 1)])
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_full_disk_loses_nothing_and_is_said(store, tmp_path):
     store.append("video", "client-1", 0, edit(3))
     pages = store._database.execute("PRAGMA page_count").fetchone()[0]
     store._database.execute(f"PRAGMA max_page_count={pages}")  # SQLite then fails as on a full disk
-    long = Change(kind="edit", actions=[Action(kind="none", start=at, stop=at + 1) for at in range(1000)])
+    long = Correction(kind="edit", actions=[Action(kind="none", start=at, stop=at + 1) for at in range(1000)])
     with pytest.raises(RefusalError, match=r"corrections\.sqlite: the disk is full: free some space"):
         store.append("video", "client-2", 1, long)
     assert store.history("video") == (1, History([edit(3)], []))
@@ -83,9 +83,9 @@ def test_a_stored_change_that_cannot_be_read_leaves_the_others(store, tmp_path, 
     assert [action.start for action in history.actions] == [3, 5]
     said = capsys.readouterr().err
     assert said.count("warning") == 1
-    assert "change 2 of video video cannot be read" in " ".join(said.split())
-    store.append("video", "client-4", 3, Change(kind="undo"))
-    store.append("video", "client-5", 4, Change(kind="undo"))  # of the one that cannot be read
+    assert "correction 2 of video video cannot be read" in " ".join(said.split())
+    store.append("video", "client-4", 3, Correction(kind="undo"))
+    store.append("video", "client-5", 4, Correction(kind="undo"))  # of the one that cannot be read
     assert [action.start for action in store.history("video")[1].actions] == [3]
 
 
@@ -106,7 +106,7 @@ def test_history_is_that_of_a_list_with_a_pointer(kinds):
             edits, pointer = [*edits[:pointer], edit(number)], pointer + 1
         else:
             pointer = max(0, min(len(edits), pointer + (1 if kind == "redo" else -1)))
-        changes.append(edit(number) if kind == "edit" else Change(kind=kind))
+        changes.append(edit(number) if kind == "edit" else Correction(kind=kind))
     history = history_of(changes)
     assert history.done == edits[:pointer]
     assert history.undone == edits[pointer:][::-1]
@@ -116,10 +116,10 @@ CHILD = """
 import sys
 from pathlib import Path
 from colocam.serve.store import EventStore
-from colocam.serve.marks import Action, Change
+from colocam.serve.marks import Action, Correction
 store = EventStore(Path(sys.argv[1]))
 for number in range(100000):
-    change = Change(kind="edit", actions=[Action(kind="none", start=number, stop=number + 1)])
+    change = Correction(kind="edit", actions=[Action(kind="none", start=number, stop=number + 1)])
     store.append("video", f"client-{number}", number, change)
     print(number, flush=True)
 """
@@ -132,7 +132,7 @@ def test_what_was_said_to_be_saved_survives_a_kill(tmp_path):
         os.kill(child.pid, signal.SIGKILL)
         said += [int(line) for line in child.stdout.read().splitlines()]
     store = EventStore(database)
-    stored = [event.change.actions[0].start for event in store.events("video")]
+    stored = [event.correction.actions[0].start for event in store.events("video")]
     store.close()
     assert stored[: len(said)] == said
     assert len(stored) <= len(said) + 1

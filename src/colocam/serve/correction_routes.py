@@ -1,4 +1,4 @@
-"""Routes of what people say about videos: changes, undo and redo, export and import of labels, lessons.
+"""Routes of what people say about videos: corrections, undo and redo, export and import of labels, lessons.
 
 Tests: tests/serve/test_routes.py.
 """
@@ -19,7 +19,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse
 
 from colocam.boxes.iou import iou
-from colocam.labels import Correction, Options, export, readable, writable, write_corrections
+from colocam.labels import Correction as FrameCorrection
+from colocam.labels import Options, export, readable, writable, write_corrections
 from colocam.labels.table import take_rows
 from colocam.serve.exchange import (
     CORRECTIONS,
@@ -31,10 +32,10 @@ from colocam.serve.exchange import (
     write_corrected,
 )
 from colocam.serve.guard import RefusalError
-from colocam.serve.label_import import imported_edit
+from colocam.serve.label_import import imported_correction
 from colocam.serve.lessons import title_of
 from colocam.serve.library import Library
-from colocam.serve.marks import ASKED, INTERPOLATED, PREDICTED, Change
+from colocam.serve.marks import ASKED, INTERPOLATED, PREDICTED, Correction
 from colocam.serve.tally import summed
 from colocam.serve.video_data import Video, VideoResults
 from colocam.serve.video_routes import ModelKey, OneVideo, Served, corners, model_of, receive
@@ -64,11 +65,11 @@ KEY = "^[0-9a-f]{16}$"
 routes = APIRouter(prefix="/api")
 
 
-class NewChange(BaseModel):
-    """A change that a page sends.
+class NewCorrection(BaseModel):
+    """A correction that a page sends.
 
     Attributes:
-        client: name that the page gave it, so that a change that is sent twice is stored once.
+        client: name that the page gave it, so that one that is sent twice is stored once.
         version: version of the video that the page last saw.
         change: what was done.
     """
@@ -77,24 +78,24 @@ class NewChange(BaseModel):
 
     client: Annotated[str, Field(pattern=CLIENT)]
     version: Annotated[int, Field(ge=0, le=1 << 48)]
-    change: Change
+    change: Correction
 
 
 @routes.get("/videos/{video}/history")
 def history(video: OneVideo, library: Served) -> dict[str, Any]:
-    """The version of a video, its edits that count, and those that were undone."""
-    version, edits = library.store.history(video.id)
-    done, undone = ([edit.as_json() for edit in some] for some in edits)
+    """The version of a video, its corrections that count, and those that were undone."""
+    version, corrections = library.store.history(video.id)
+    done, undone = ([correction.as_json() for correction in kind] for kind in corrections)
     return {"version": version, "done": done, "undone": undone}
 
 
 @routes.post("/videos/{video}/history")
-def change(video: OneVideo, library: Served, new: NewChange) -> dict[str, Any]:
-    """Store a change; it is on the disk when the answer comes.
+def correct(video: OneVideo, library: Served, new: NewCorrection) -> dict[str, Any]:
+    """Store a correction; it is on the disk when the answer comes.
 
-    ``results_key`` is another one where the change, or its undo, gave the video another class: it is localized again.
+    ``results_key`` is another one where it, or its undo, gave the video another class: it is localized again.
     """
-    event = library.change(video, new.client, new.version, new.change)
+    event = library.correct(video, new.client, new.version, new.change)
     key = library.results_key(video, library.active)
     return {"version": event.version, "saved": event.made, "results_key": key}
 
@@ -220,20 +221,20 @@ async def take_labels(
     client: Annotated[str, Query(pattern=CLIENT)],
     version: Annotated[int, Query(ge=0, le=1 << 48)],
 ) -> dict[str, Any]:
-    """Import labels of this video: a file or a ZIP archive is the body. They are one edit, which can be undone."""
+    """Import labels of this video: a file or a ZIP archive is the body. They are one correction."""
     suffix = re.sub(r"[^.a-z0-9]", "", Path(request.headers.get("x-video-name", "labels")).suffix.lower())[:10]
     with temporary_folder(library.workspace.uploads) as folder:
         file = folder / f"labels{suffix}"
         await receive(request, file, MOST_IMPORTED)
         async with request.app.state.reading:
-            change, left_out = await run_in_threadpool(imported_edit, library, video, file, format)
-    event = await run_in_threadpool(library.change, video, client, version, change)
-    return {"saved": event.made, "changed": len({one.start for one in change.actions}), "left_out": left_out}
+            correction, left_out = await run_in_threadpool(imported_correction, library, video, file, format)
+    event = await run_in_threadpool(library.correct, video, client, version, correction)
+    return {"saved": event.made, "changed": len({one.start for one in correction.actions}), "left_out": left_out}
 
 
-def all_corrections(library: Library, videos: list[Video]) -> list[Correction]:
+def all_corrections(library: Library, videos: list[Video]) -> list[FrameCorrection]:
     """What people said about videos that are ready."""
-    found: list[Correction] = []
+    found: list[FrameCorrection] = []
     for video in videos:
         # A model that was just chosen may not have seen a video yet.
         results = video.results or next(iter(video.found.values()), None)

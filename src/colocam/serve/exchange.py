@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from colocam.boxes import rle
 from colocam.boxes.iou import iou
-from colocam.labels import Correction, Kind
+from colocam.labels import Correction as FrameCorrection
+from colocam.labels import Kind
 from colocam.labels.table import TableRows, joined_rows, take_rows, write_table
 from colocam.labels.table_files import file_name
 from colocam.serve.marks import (
@@ -148,7 +149,7 @@ def write_corrected(folder: Path, video: Video, index: VideoIndex, rows: TableRo
     return table
 
 
-def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Marks]) -> list[Correction]:
+def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Marks]) -> list[FrameCorrection]:
     """What people said about a video, one correction per frame and object; interpolated frames are no key frames.
 
     Frames that are asked about are none at all. Where something was said of one object, the others are listed as they
@@ -157,7 +158,7 @@ def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Ma
     parts = [(number, marks, object_rows(results, marks)) for number, marks in objects.items()]
     others = take_rows(results.others, np.flatnonzero(others_left(results, objects)))
     said = {number: _said(marks) for number, marks, _ in parts}
-    found: list[Correction] = []
+    found: list[FrameCorrection] = []
     for at in np.flatnonzero(np.any(list(said.values()), axis=0)).tolist():
         for number, marks, rows in parts:
             state, box, known = int(marks.state[at]), rows.box[at], bool(said[number][at])
@@ -165,7 +166,7 @@ def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Ma
             if not known and not boxes and not marks.main[at]:
                 continue  # it is elsewhere
             found.append(
-                Correction(
+                FrameCorrection(
                     video=video.name,
                     frame=int(rows.frame[at]),
                     pts=float(results.index.pts[at]),

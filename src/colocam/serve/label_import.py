@@ -1,4 +1,4 @@
-"""Labels of other tools, or of another page, into the page: as one edit, which can be undone.
+"""Labels of other tools, or of another page, into the page: as one correction, which can be undone.
 
 Tests: tests/serve/test_routes.py, tests/serve/test_objects.py.
 """
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from colocam.boxes.iou import best_pairs, iou
 from colocam.errors import ColocamError
-from colocam.labels import Correction
+from colocam.labels import Correction as FrameCorrection
 from colocam.labels.formats.reading import unpacked
 from colocam.labels.limited_reading import import_labels_apart, read_corrections_apart
 from colocam.labels.table import TableRows, joined_rows
@@ -20,7 +20,7 @@ from colocam.labels.table_files import file_name
 from colocam.serve.exchange import CORRECTIONS, object_rows, write_corrected
 from colocam.serve.guard import RefusalError
 from colocam.serve.library import Library
-from colocam.serve.marks import FIRST, Action, Change
+from colocam.serve.marks import FIRST, Action, Correction
 from colocam.serve.video_data import Video, VideoIndex, VideoResults
 from colocam.types import Box
 
@@ -28,11 +28,11 @@ AGAIN = 0.5
 """Weight of the overlap with an object's box in the frame before, where its box in this frame is not known."""
 
 
-def imported_edit(library: Library, video: Video, file: Path, format_: str) -> tuple[Change, list[str]]:
+def imported_correction(library: Library, video: Video, file: Path, format_: str) -> tuple[Correction, list[str]]:
     """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out.
 
     Returns:
-        The edit, which undo takes back as a whole, and what was left out, and why.
+        The correction, which undo takes back as a whole, and what was left out, and why.
     """
     if (results := video.results) is None:
         raise RefusalError(404, "the model is not done with this video yet")
@@ -53,7 +53,7 @@ def imported_edit(library: Library, video: Video, file: Path, format_: str) -> t
         raise RefusalError(422, f"the file has a value that cannot be used: {error.errors()[0]['msg']}") from error
     if not actions:
         raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
-    return Change(kind="edit", actions=actions), left_out
+    return Correction(kind="edit", actions=actions), left_out
 
 
 def _tables(library: Library, video: Video, results: VideoResults, folder: Path) -> list[Path]:
@@ -72,7 +72,7 @@ def _tables(library: Library, video: Video, results: VideoResults, folder: Path)
     return tables
 
 
-def _own_labels(video: Video, file: Path, found: Sequence[Correction]) -> list[Correction]:
+def _own_labels(video: Video, file: Path, found: Sequence[FrameCorrection]) -> list[FrameCorrection]:
     """What labels change in a video."""
     own = [one for one in found if one.video == file_name(video.name)]
     if found and not own:
@@ -94,15 +94,15 @@ class _Linker:
         self.next = max(used, default=FIRST) + 1
         self.last: dict[int, Box] = {}
 
-    def actions(self, corrections: Sequence[Correction]) -> list[Action]:
+    def actions(self, corrections: Sequence[FrameCorrection]) -> list[Action]:
         """The actions that make the objects of each frame those of the corrections."""
-        frames: defaultdict[int, list[Correction]] = defaultdict(list)
+        frames: defaultdict[int, list[FrameCorrection]] = defaultdict(list)
         for one in corrections:
             if one.frame in self.position:
                 frames[one.frame].append(one)
         return [action for frame in sorted(frames) for action in self._frame(frame, frames[frame])]
 
-    def _frame(self, frame: int, own: Sequence[Correction]) -> list[Action]:
+    def _frame(self, frame: int, own: Sequence[FrameCorrection]) -> list[Action]:
         at, given = self.position[frame], [(box, one) for one in own for box in one.boxes]
         shown = {number: rows.box[at] for number, rows in self.rows.items()}
         here = {number for number, box in shown.items() if not np.isnan(box[0])}
@@ -165,7 +165,7 @@ def _own_corrections(video: Video, index: VideoIndex, file: Path, classes: Seque
     return actions + [_class(number, tag, *ends) for number, tag in sorted(named.items()) if number]
 
 
-def _is_of(one: Correction, video: Video) -> bool:
+def _is_of(one: FrameCorrection, video: Video) -> bool:
     if one.content:
         return one.content == video.id
     path = PurePath(one.path).parts
@@ -173,7 +173,7 @@ def _is_of(one: Correction, video: Video) -> bool:
     return one.video == video.name and same
 
 
-def _actions(one: Correction, number: int, box: Box | None = None) -> list[Action]:
+def _actions(one: FrameCorrection, number: int, box: Box | None = None) -> list[Action]:
     """What a correction says about an object; by default with its first box."""
     start, stop, track = one.frame, one.frame + 1, _track(number)
     box = box or next(iter(one.boxes), None)

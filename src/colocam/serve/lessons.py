@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.labels import Correction, write_corrections
+from colocam.labels import Correction as FrameCorrection
+from colocam.labels import write_corrections
 from colocam.serve.guard import RefusalError
 from colocam.utils.digests import FileDigests
 from colocam.utils.files import link, parse_json, write_json
@@ -38,7 +39,7 @@ RUN, QUICK = "run", "quick"
 """Folders of the models of a lesson."""
 CORRECTIONS, OUTPUT = "corrections.csv", "output.txt"
 
-QuickLearning = Callable[[Sequence[Correction]], Card]
+QuickLearning = Callable[[Sequence[FrameCorrection]], Card]
 """Corrections → the card of the model of the command with other thresholds and presence."""
 
 
@@ -142,7 +143,7 @@ class Lessons:
             if (place / OUTPUT).is_file():
                 self._place = place
 
-    def start(self, corrections: Sequence[Correction]) -> None:
+    def start(self, corrections: Sequence[FrameCorrection]) -> None:
         """Begin a lesson."""
         self._check(corrections)
         with self._lock:
@@ -157,7 +158,7 @@ class Lessons:
             self._place, self._stopped = place, False
             threading.Thread(target=self._wait, args=(self._child, place / RUN), daemon=True).start()
 
-    def quick(self, corrections: Sequence[Correction]) -> tuple[Path, float]:
+    def quick(self, corrections: Sequence[FrameCorrection]) -> tuple[Path, float]:
         """Choose thresholds and presence; the folder of the new model, and the seconds that it took."""
         self._check(corrections)
         with self._quick_lock:
@@ -218,7 +219,7 @@ class Lessons:
             return "learning needs PyTorch, which is not installed: pip install 'colocam[train]'"
         return ""
 
-    def _check(self, corrections: Sequence[Correction]) -> None:
+    def _check(self, corrections: Sequence[FrameCorrection]) -> None:
         if self.refusal:
             raise ColocamError(self.refusal)
         if not any(one.key for one in corrections):
@@ -227,7 +228,7 @@ class Lessons:
     def _places(self) -> list[Path]:
         return [one for one in self._folder.iterdir() if one.name.isdecimal()] if self._folder.is_dir() else []
 
-    def _new_place(self, corrections: Sequence[Correction]) -> Path:
+    def _new_place(self, corrections: Sequence[FrameCorrection]) -> Path:
         place = self._folder / str(1 + max((int(one.name) for one in self._places()), default=0))
         place.mkdir(parents=True)
         write_corrections(place / CORRECTIONS, corrections)

@@ -15,7 +15,7 @@ from colocam.inference.localizer import Localizer
 from colocam.labels.table_files import file_name
 from colocam.serve.guard import RefusalError, blame, named_paths
 from colocam.serve.lessons import Lessons, ModelList, QuickLearning, ServedModel, titles
-from colocam.serve.marks import MOST_FRAMES, Action, Change, Marks, objects_of
+from colocam.serve.marks import MOST_FRAMES, Action, Correction, Marks, objects_of
 from colocam.serve.stills import CamMaps, Stills
 from colocam.serve.store import Event, EventStore, Settings, Wanted, Workspace, with_wanted
 from colocam.serve.tally import Tallies
@@ -196,10 +196,10 @@ class Library:
             self.workspace.save()
             self._show_results(self._videos.values())
 
-    def change(self, video: Video, client: str, version: int | None, change: Change) -> Event:
-        """Store a change, see :meth:`EventStore.append`; a video whose class it changes is localized again."""
+    def correct(self, video: Video, client: str, version: int | None, correction: Correction) -> Event:
+        """Store a correction, see :meth:`EventStore.append`; a video whose class it changes is localized again."""
         before = self.wanted(video)
-        event = self.store.append(video.id, client, version, change)
+        event = self.store.append(video.id, client, version, correction)
         if self.wanted(video) != before:
             self._show_results([video])
         return event
@@ -207,7 +207,7 @@ class Library:
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Say which class videos show, by their ids; "": the classifier finds it. They are localized again.
 
-        It is an edit of each video, which can be undone; what was said of the class of its frames counts no more.
+        It is a correction of each video, which can be undone; what was said of the class of its frames counts no more.
 
         Raises:
             RefusalError: there is no such video, or the model in use does not know a class.
@@ -220,7 +220,7 @@ class Library:
             said = any(action.kind == "class" for action in self.store.history(video.id)[1].actions)
             if said or (self.wanted(video).tag or "") != tags[video.id]:
                 stated = Action(kind="video", start=0, stop=MOST_FRAMES, tag=tags[video.id] or None)
-                self.change(video, secrets.token_hex(16), None, Change(kind="edit", actions=[stated]))
+                self.correct(video, secrets.token_hex(16), None, Correction(kind="edit", actions=[stated]))
 
     def add_class(self, name: str) -> str:
         """Add a class; the name as it is kept, which may be that of one that is there already."""

@@ -19,7 +19,7 @@ FIRST = 1
 """Number of the object that the model finds; the only one, where nobody adds another."""
 FrameIndex = Annotated[int, Field(ge=0, le=MOST_FRAMES)]
 MOST_MOVES = 1000
-"""Actions of one edit that split or join tracks: each looks at all frames of two objects."""
+"""Actions of one correction that split or join tracks: each looks at all frames of two objects."""
 Coordinate = Annotated[float, Field(ge=-1, le=1 << 16, allow_inf_nan=False)]
 Number = Annotated[int, Field(ge=FIRST, le=999)]
 Corners = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
@@ -94,8 +94,11 @@ class Action(BaseModel):
         return self.track or FIRST
 
 
-class Change(BaseModel):
-    """One step of the history of a video: an edit, which is undone as a whole, or undo, or redo."""
+class Correction(BaseModel):
+    """One step of the history of a video: what a person said, which is undone as a whole, or undo, or redo.
+
+    The kind of the first is stored as ``edit``.
+    """
 
     model_config = _STRICT
 
@@ -103,11 +106,11 @@ class Change(BaseModel):
     actions: Annotated[list[Action], Field(max_length=1 << 20)] = []
 
     @model_validator(mode="after")
-    def _is_sound(self) -> "Change":
+    def _is_sound(self) -> "Correction":
         if (self.kind == "edit") != bool(self.actions):
-            raise ValueError("an edit needs actions; undo and redo have none")
+            raise ValueError("a correction needs actions; undo and redo have none")
         if sum(action.kind == "move" for action in self.actions) > MOST_MOVES:
-            raise ValueError(f"an edit may split or join at most {MOST_MOVES} times")
+            raise ValueError(f"a correction may split or join at most {MOST_MOVES} times")
         return self
 
     def as_json(self) -> dict[str, Any]:
@@ -116,50 +119,53 @@ class Change(BaseModel):
 
 
 class History(NamedTuple):
-    """Edits that count, in order, and edits that were undone, the last one first to be redone.
+    """Corrections that count, in order, and those that were undone, the last one first to be redone.
 
     It never changes: several threads may go through one.
     """
 
-    done: list[Change]
-    undone: list[Change]
+    done: list[Correction]
+    undone: list[Correction]
 
-    def after(self, change: Change) -> "History":
-        """The history with one more change."""
+    def after(self, correction: Correction) -> "History":
+        """The history with one more correction."""
         done, undone = self
-        if change.kind == "edit":
-            return History([*done, change], [])
-        if change.kind == "undo" and done:
+        if correction.kind == "edit":
+            return History([*done, correction], [])
+        if correction.kind == "undo" and done:
             return History(done[:-1], [*undone, done[-1]])
-        if change.kind == "redo" and undone:
+        if correction.kind == "redo" and undone:
             return History([*done, undone[-1]], undone[:-1])
         return self
 
     @property
     def actions(self) -> list[Action]:
         """All actions that count, in order."""
-        return [action for change in self.done for action in change.actions]
+        return [action for correction in self.done for action in correction.actions]
 
     @property
     def video_class(self) -> str | None:
         """Class of the whole video, "": the model finds it; None: nobody said anything about it."""
         stated = (
-            one.tag or "" for edit in reversed(self.done) for one in reversed(edit.actions) if one.kind == "video"
+            one.tag or ""
+            for correction in reversed(self.done)
+            for one in reversed(correction.actions)
+            if one.kind == "video"
         )
         return next(stated, None)
 
 
-def history_of(changes: Iterable[Change]) -> History:
-    """Replay the stored changes of a video."""
-    done: list[Change] = []
-    undone: list[Change] = []
-    for change in changes:
-        if change.kind == "edit":
-            done.append(change)
+def history_of(corrections: Iterable[Correction]) -> History:
+    """Replay the stored corrections of a video."""
+    done: list[Correction] = []
+    undone: list[Correction] = []
+    for correction in corrections:
+        if correction.kind == "edit":
+            done.append(correction)
             undone.clear()
-        elif change.kind == "undo" and done:
+        elif correction.kind == "undo" and done:
             undone.append(done.pop())
-        elif change.kind == "redo" and undone:
+        elif correction.kind == "redo" and undone:
             done.append(undone.pop())
     return History(done, undone)
 

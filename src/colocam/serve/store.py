@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from colocam.errors import ColocamError, first_line
 from colocam.inference.localizer import Localizer
 from colocam.serve.guard import RefusalError
-from colocam.serve.marks import Change, History, history_of
+from colocam.serve.marks import Correction, History, history_of
 from colocam.serve.video_data import Video
 from colocam.utils.files import explain_os_errors, parse_json, publish
 from colocam.utils.locks import locked
@@ -209,19 +209,19 @@ def _stored(root: Path) -> Workspace:
 
 
 class Event(NamedTuple):
-    """A stored change.
+    """A stored correction.
 
     Attributes:
-        version: of the video after this change, from 1.
-        client: name that the page gave it; a change that is sent twice is stored once.
+        version: of the video after this correction, from 1.
+        client: name that the page gave it; a correction that is sent twice is stored once.
         made: time in UTC, ISO 8601.
-        change: what was done.
+        correction: what was done.
     """
 
     version: int
     client: str
     made: str
-    change: Change
+    correction: Correction
 
 
 class EventStore:
@@ -299,20 +299,20 @@ class EventStore:
             return [self._event(video, row) for row in self._database.execute(query, (video, after)).fetchall()]
 
     def version(self, video: str) -> int:
-        """The number of changes of a video."""
+        """The number of corrections of a video."""
         with self._locked():
             query = "SELECT COALESCE(MAX(version), 0) FROM events WHERE video = ?"
             (last,) = self._database.execute(query, (video,)).fetchone()
         return int(last)
 
     def history(self, video: str) -> tuple[int, History]:
-        """The version of a video, and its edits."""
+        """The version of a video, and its corrections."""
         with self._locked():
             version = self.version(video)
             if self._histories.get(video, (None,))[0] != version:
                 events = self.events(video)
-                history = history_of(event.change for event in events)
-                self._histories[video] = version, history, sum(len(event.change.actions) for event in events)
+                history = history_of(event.correction for event in events)
+                self._histories[video] = version, history, sum(len(event.correction.actions) for event in events)
             self._histories.move_to_end(video)
             while len(self._histories) > 1 and sum(count for *_, count in self._histories.values()) > REMEMBERED:
                 self._histories.popitem(last=False)
@@ -329,72 +329,71 @@ class EventStore:
                 self._classes[video] = version, self.history(video)[1].video_class if stated else None
             return self._classes[video][1]
 
-    def append(self, video: str, client: str, version: int | None, change: Change) -> Event:
-        """Store a change, on the disk when this returns.
+    def append(self, video: str, client: str, version: int | None, correction: Correction) -> Event:
+        """Store a correction, on the disk when this returns.
 
         Args:
             video: id.
-            client: unique name of the change; where it is stored already, the stored event is returned.
-            version: of the video that the change was made for; None: whichever it has.
-            change: what was done.
+            client: unique name of the correction; where it is stored already, the stored event is returned.
+            version: of the video that the correction was made for; None: whichever it has.
+            correction: what was done.
 
         Raises:
             RefusalError: with status 409 and ``conflict``, what was stored since then, where the video has a newer
-                version; 404 where it has only older ones; 409 where there is no edit to undo or to redo.
+                version; 404 where it has only older ones; 409 where there is none to undo or to redo.
         """
         with self._lock:
             before = self.version(video) if version is None else version
             with self._locked():
-                event, new = self._append(video, client, before, change)
+                event, new = self._append(video, client, before, correction)
             if new:  # it is on the disk
                 self._note(video, event)
         return event
 
     def _note(self, video: str, event: Event) -> None:
         """Keep up what is known of a video."""
-        version, change = event.version, event.change
+        version, correction = event.version, event.correction
         known = self._histories.get(video)
         if known is not None and known[0] == version - 1:
-            self._histories[video] = version, known[1].after(change), known[2] + len(change.actions)
+            self._histories[video] = version, known[1].after(correction), known[2] + len(correction.actions)
         stated = self._classes.get(video)
-        about_frames = change.kind == "edit" and all(action.kind != "video" for action in change.actions)
+        about_frames = correction.kind == "edit" and all(action.kind != "video" for action in correction.actions)
         if stated is not None and stated[0] == version - 1 and about_frames:
             self._classes[video] = version, stated[1]
 
-    def _append(self, video: str, client: str, version: int, change: Change) -> tuple[Event, bool]:
+    def _append(self, video: str, client: str, version: int, correction: Correction) -> tuple[Event, bool]:
         """The event, and whether it was not stored before."""
         query = "SELECT version, client, made, change, video FROM events WHERE client = ?"
         row = self._database.execute(query, (client,)).fetchone()
         if row is not None:
             if row[4] != video:
-                raise ColocamError(f"the change {client} is stored for another video already: send it with a new name")
+                raise ColocamError(f"correction {client} is stored for another video: send it with a new name")
             return self._event(video, row[:4]), False
         last = self.version(video)
         if version > last:
-            sentence = f"the change is for version {version} of the video, which has {last}: reload the page"
+            sentence = f"the correction is for version {version} of the video, which has {last}: reload the page"
             raise RefusalError(404, sentence)
         if last != version:
-            since = [{"made": one.made, "change": one.change.as_json()} for one in self.events(video, version)]
+            since = [{"made": one.made, "change": one.correction.as_json()} for one in self.events(video, version)]
             raise RefusalError(409, "the video was changed on another page since this page last saw it", conflict=since)
-        if change.kind != "edit":
+        if correction.kind != "edit":
             _, history = self.history(video)
-            if not (history.done if change.kind == "undo" else history.undone):
-                raise RefusalError(409, f"there is nothing to {change.kind}")
+            if not (history.done if correction.kind == "undo" else history.undone):
+                raise RefusalError(409, f"there is nothing to {correction.kind}")
         made = datetime.now(UTC).isoformat(timespec="milliseconds")
-        text = change.model_dump_json(exclude_none=True)
+        text = correction.model_dump_json(exclude_none=True)
         self._database.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (video, version + 1, client, made, text))
-        return Event(version + 1, client, made, change), True
+        return Event(version + 1, client, made, correction), True
 
     def _event(self, video: str, row: tuple[int, str, str, str]) -> Event:
-        """An event; a change that cannot be read is an edit of nothing, so that undo still counts right."""
+        """An event; a correction that cannot be read says nothing, so that undo still counts right."""
         try:
-            change = Change.model_validate_json(row[3])
+            correction = Correction.model_validate_json(row[3])
         except ValidationError as error:
             if (video, row[0]) not in self._unreadable:
                 self._unreadable.add((video, row[0]))
                 problem = error.errors()[0]["msg"]
-                say(
-                    f"warning: {self._name}: change {row[0]} of video {video} cannot be read and is left out: {problem}"
-                )
-            change = Change.model_construct(kind="edit", actions=[])
-        return Event(row[0], row[1], row[2], change)
+                where = f"{self._name}: correction {row[0]} of video {video}"
+                say(f"warning: {where} cannot be read and is left out: {problem}")
+            correction = Correction.model_construct(kind="edit", actions=[])
+        return Event(row[0], row[1], row[2], correction)

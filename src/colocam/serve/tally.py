@@ -84,7 +84,7 @@ def frames_to_check(results: VideoResults, state: npt.NDArray[np.uint8]) -> int:
 
 
 class Tallies:
-    """The tallies of all videos: a history is replayed once after each change; may be called from any thread."""
+    """The tallies of all videos: a history is replayed once after each correction; may be called from any thread."""
 
     def __init__(self, store: EventStore) -> None:
         self._store = store

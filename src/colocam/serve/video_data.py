@@ -4,7 +4,11 @@ The proxy is H.264 with the same number of frames in the same order. It is read 
 looks up the time that the browser states for a frame in the times that were read back. So a frame is known by
 construction, whatever the container, the rate or the codec of the video.
 
-Tests: tests/serve/test_video_index.py, tests/serve/test_one_rule.py.
+Results have a key of their own, not that of ``localize`` (:mod:`colocam.inference.worker`): the page has several
+per video and looks for them before a model is loaded, so the key of model and settings is in their file names and in
+addresses. What an older version made is computed again, and one line says so.
+
+Tests: tests/serve/test_video_index.py, tests/serve/test_one_rule.py, tests/serve/test_models.py.
 """
 
 from collections import Counter
@@ -307,7 +311,10 @@ def stored_results(
         stopping: once one of them is set, this ends with an error and waits for no pass.
     """
     maps = table.with_suffix(".maps")
-    if not (table.is_file() and maps.is_file() and read_made(table) == made):
+    stored = table.is_file() and maps.is_file()
+    if not stored or read_made(table) != made:
+        if stored:
+            say(f"{path.name}: the stored results are of an older version: it is localized again")
         _localize(open_model(), path, table, maps, passed, stopping)
         write_source(table, index.source, made)
     rows, others = _one_per_frame(read_table(table, index.source, required=("class", "score")), index)
