@@ -95,7 +95,7 @@ def test_a_threshold_of_ones_own(video, card):
     usual = Localizer(color_network, card, options=Options(instances=True, smooth="none"))
     boxes = [[one.box for one in localizer(video)] for localizer in (stored, given, usual)]
     assert boxes[0] == boxes[1] != boxes[2]
-    assert (given.threshold, usual.threshold) == (0.9, 0.5)
+    assert (given.settings.threshold, usual.settings.threshold) == (0.9, 0.5)
     with pytest.raises(ColocamError, match=r"threshold must be in 0–1, got 1\.5"):
         Localizer(color_network, card, options=Options(threshold=1.5))
 

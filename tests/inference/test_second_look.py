@@ -185,12 +185,12 @@ def test_the_heat_map_shows_what_the_box_was_read_from():
 def test_who_looks_how_often():
     network = RedNetwork()
     base = localizer_of(network, None)
-    assert base.looks == 1
+    assert base.settings.looks == 1
     twice = Localizer(base.network, base.card.model_copy(update={"looks": 2}))
-    assert twice.looks == 2
-    assert twice.with_options(instances=True).looks == 1
-    assert twice.with_options(looks=1).looks == 1
-    assert Localizer(twice.network, twice.card, segmenter=object()).looks == 1
+    assert twice.settings.looks == 2
+    assert twice.with_options(instances=True).settings.looks == 1
+    assert twice.with_options(looks=1).settings.looks == 1
+    assert Localizer(twice.network, twice.card, segmenter=object()).settings.looks == 1
     with pytest.raises(ArgumentError, match="looks must be 1 to 3, got 4"):
         localizer_of(network, 4)
 
@@ -229,8 +229,8 @@ def test_streams_in_threads_do_not_disturb_each_other():
 
 def test_models_of_earlier_versions_look_once_and_the_ready_model_twice():
     root = Path(__file__).parents[2]
-    assert Localizer.load(root / "tests" / "stored" / "version-0.1.0" / "model.onnx").looks == 1
+    assert Localizer.load(root / "tests" / "stored" / "version-0.1.0" / "model.onnx").settings.looks == 1
     ready = root / "models" / "youtube-objects-lite0"
-    assert Localizer.load(ready / "youtube-objects-lite0.onnx").looks == 2
+    assert Localizer.load(ready / "youtube-objects-lite0.onnx").settings.looks == 2
     assert read_card(ready).looks == load_config("lite0").stage2("colocam").looks == 2
     assert load_config("paper").stage2("colocam").looks == 1
