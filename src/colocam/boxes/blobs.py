@@ -38,8 +38,8 @@ def _largest_on_cpu(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     areas = stats[:, cv2.CC_STAT_AREA]
     areas[0] = 0  # the background
     largest = np.isin(labels, np.flatnonzero(areas == areas.max()))
-    found: npt.NDArray[np.bool_] = (labels == labels[largest][0]) & mask
-    return found
+    largest_one: npt.NDArray[np.bool_] = (labels == labels[largest][0]) & mask
+    return largest_one
 
 
 def _largest_on_gpu(mask: Tensor) -> Tensor:

@@ -193,9 +193,11 @@ def consensus_boxes(maps: Maps, threshold: float) -> list[Candidates]:
     check_threshold(threshold)
     levels = checked_levels(maps)
     thresholds = np.minimum(threshold * CONSENSUS_FACTORS, 1.0)
-    found = [largest_boxes(levels, float(one)) for one in thresholds]
-    boxes = np.stack([box for box, _ in found], axis=1).astype(np.float64)  # (B, T, 4)
-    weights = np.exp(-0.5 * (np.log(CONSENSUS_FACTORS) / SPREAD) ** 2) * np.stack([there for _, there in found], axis=1)
+    per_threshold = [largest_boxes(levels, float(one)) for one in thresholds]
+    boxes = np.stack([box for box, _ in per_threshold], axis=1).astype(np.float64)  # (B, T, 4)
+    weights = np.exp(-0.5 * (np.log(CONSENSUS_FACTORS) / SPREAD) ** 2) * np.stack(
+        [there for _, there in per_threshold], axis=1
+    )
     overlaps = iou(boxes[:, :, None], boxes[:, None])
     scores = (overlaps * weights[:, None]).sum(2) / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     return [_ranked(*one, thresholds) for one in zip(boxes, scores, weights > 0, strict=True)]

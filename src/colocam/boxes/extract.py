@@ -36,8 +36,8 @@ def largest_boxes(maps: Maps, threshold: float) -> tuple[npt.NDArray[np.float32]
     check_threshold(threshold)
     levels = checked_levels(maps)
     boxes = [largest_box(level, int(threshold * int(level.max()))) for level in levels]
-    found = np.array([box is not None for box in boxes], bool)
-    return np.array([box or (0, 0, 0, 0) for box in boxes], np.float32).reshape(-1, 4), found
+    has_box = np.array([box is not None for box in boxes], bool)
+    return np.array([box or (0, 0, 0, 0) for box in boxes], np.float32).reshape(-1, 4), has_box
 
 
 def check_threshold(threshold: float) -> None:
@@ -97,11 +97,11 @@ def mask_of_box(
     """
     cut = int(threshold * int(level.max()))
     contours, areas, _ = find_contours(level, cut)
-    own = [i for i, contour in enumerate(contours) if contour_box(contour, level.shape) == tuple(box)]
-    if not own:
+    matching = [i for i, contour in enumerate(contours) if contour_box(contour, level.shape) == tuple(box)]
+    if not matching:
         return None
     filled = np.zeros(level.shape, np.float32)
-    cv2.drawContours(filled, [contours[max(own, key=areas.__getitem__)]], -1, 1.0, cv2.FILLED)
+    cv2.drawContours(filled, [contours[max(matching, key=areas.__getitem__)]], -1, 1.0, cv2.FILLED)
     scaled: npt.NDArray[np.bool_] = cv2.resize(filled * (level > cut), size, interpolation=cv2.INTER_LINEAR) > 0.5
     return scaled if scaled.any() else None
 
@@ -130,6 +130,6 @@ def boxes_at_levels(maps: Maps) -> Boxes:
 
 def sweep_by_opencv(levels: Levels, boxes: Boxes) -> None:
     """Fill ``boxes`` (B, 256, 4), zeros before, from ``levels`` (B, H, W)."""
-    for level, own in zip(levels, boxes, strict=True):
+    for level, boxes_of_level in zip(levels, boxes, strict=True):
         for cut in range(int(level.max())):
-            own[cut] = largest_box(level, cut)
+            boxes_of_level[cut] = largest_box(level, cut)

@@ -244,8 +244,8 @@ def bench(
 
     if json is not None:
         refuse_replacing(json, b'{\n  "what": ', "result of a benchmark")
-    given = {"presets": presets, "models": models, "videos": videos, "segmenter": segmenter}
-    options = {option: value for option, value in given.items() if value is not None}
+    subjects = {"presets": presets, "models": models, "videos": videos, "segmenter": segmenter}
+    options = {option: value for option, value in subjects.items() if value is not None}
     for option in options.keys() - signature(benchmark.run).parameters.keys():
         raise ColocamError(f"the benchmark {name} takes no {option}: leave that option out")
     benchmark.run(str(choose_device(device)), json, **options)

@@ -50,11 +50,11 @@ def default_model(first: str | None) -> Path:
     Raises:
         ColocamError: it is not installed.
     """
-    found = ready_models().get(DEFAULT)
-    if found is None:
+    ready = ready_models().get(DEFAULT)
+    if ready is None:
         what = "no model is named" if first is None else f"{first} is neither a run folder nor an ONNX file"
         raise ColocamError(f"{what}, and the ready model {DEFAULT} is not installed: name a model, or {REMEDY}")
-    return found
+    return ready
 
 
 def refuse_no_videos(folder: Path) -> None:

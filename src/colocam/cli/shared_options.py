@@ -91,7 +91,7 @@ def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., N
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         known = signature(command).parameters
-        own = [one for name, one in known.items() if name not in {"options", "frames"}]
+        parameters = [one for name, one in known.items() if name not in {"options", "frames"}]
         choosing = of_frames if "frames" in known else []
 
         @wraps(command)
@@ -101,7 +101,7 @@ def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., N
             options = Options(**{one.name: values.pop(one.name) for one in of_model})
             command(**values, options=options)
 
-        run.__signature__ = Signature([*own, *of_model, *choosing])  # type: ignore[attr-defined]
+        run.__signature__ = Signature([*parameters, *of_model, *choosing])  # type: ignore[attr-defined]
         return run
 
     return give

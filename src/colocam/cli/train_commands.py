@@ -73,18 +73,18 @@ def _command(name: str, dataset: "Dataset") -> Any:  # noqa: ANN401 - a command 
     return typer.main.get_command(single)
 
 
-def _parameter(one: Parameter) -> Parameter:
+def _parameter(parameter: Parameter) -> Parameter:
     """Turn texts in ``Annotated`` into help, and those that begin with ``--`` into further names of the option."""
-    positional = one.default is Parameter.empty and one.kind is not Parameter.KEYWORD_ONLY
-    stated = (Path if positional else str) if one.annotation is Parameter.empty else one.annotation
+    positional = parameter.default is Parameter.empty and parameter.kind is not Parameter.KEYWORD_ONLY
+    stated = (Path if positional else str) if parameter.annotation is Parameter.empty else parameter.annotation
     kind, *metadata = get_args(stated) if hasattr(stated, "__metadata__") else (stated,)
     texts = [text for text in metadata if isinstance(text, str)]
     names = [text for text in texts if text.startswith("--")]
     help_ = " ".join(text for text in texts if text not in names) or None
     if positional:
-        return one.replace(annotation=Annotated[kind, Argument(help=help_)])
-    option = Option(f"--{one.name.replace('_', '-')}", *names, help=help_)
-    return one.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
+        return parameter.replace(annotation=Annotated[kind, Argument(help=help_)])
+    option = Option(f"--{parameter.name.replace('_', '-')}", *names, help=help_)
+    return parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option])
 
 
 @config_app.callback()

@@ -26,9 +26,9 @@ def explain(error: ValidationError, section: type[BaseModel]) -> str:
             return str(fault["msg"]).removeprefix("Value error, ")
         case "literal_error":
             choices = [c.strip().strip("'") for c in fault["ctx"]["expected"].replace(" or ", ", ").split(",")]
-            given = fault["input"]
+            value = fault["input"]
             return (
-                f"'{key}' must be one of {', '.join(choices)}, not {_shown(given)}{suggest(str(given)[:MOST], choices)}"
+                f"'{key}' must be one of {', '.join(choices)}, not {_shown(value)}{suggest(str(value)[:MOST], choices)}"
             )
         case _:
             message = fault["msg"][0].lower() + fault["msg"][1:]

@@ -167,8 +167,8 @@ class FromKeywords(Generic[P]):
         def call(cls: Class, source: Source, /, *args: P.args, **keywords: P.kwargs) -> Result:
             return method(cls, source, make_options(*args, **keywords))  # type: ignore[arg-type]
 
-        own = [one for one in signature(method).parameters.values() if one.name != "options"]
-        positional = [one.replace(kind=Parameter.POSITIONAL_ONLY) for one in own]
+        parameters = [one for one in signature(method).parameters.values() if one.name != "options"]
+        positional = [one.replace(kind=Parameter.POSITIONAL_ONLY) for one in parameters]
         call.__signature__ = Signature([*positional, *signature(Options).parameters.values()])  # type: ignore[attr-defined]
         return call
 

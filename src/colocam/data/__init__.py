@@ -83,20 +83,20 @@ def index_dataset(name: str, root: Path, out: Path | None = None, **options: Any
 
 
 def _print_counts(index: Index) -> None:
-    console, found = Console(), count(index)
+    console, counted = Console(), count(index)
     if index.summary:
         console.print(index.summary, soft_wrap=True)
     if not index.published:
         columns = ("frames", "shots", "videos", "labeled frames", "boxes")
         table = Table("", *columns)
         for split in SPLITS:
-            table.add_row(split, *(f"{found[f'{split} {column}']:,}" for column in columns))
+            table.add_row(split, *(f"{counted[f'{split} {column}']:,}" for column in columns))
         console.print(table)
         return
     table = Table("", "found", "published", "")
-    different = [name for name, published in index.published.items() if found[name] != published]
+    different = [name for name, published in index.published.items() if counted[name] != published]
     for name, published in index.published.items():
-        table.add_row(name, f"{found[name]:,}", f"{published:,}", "DIFFERS" if name in different else "")
+        table.add_row(name, f"{counted[name]:,}", f"{published:,}", "DIFFERS" if name in different else "")
     console.print(table)
     if different:
         say(f"warning: these counts DIFFER from the published ones: {', '.join(different)}")

@@ -167,13 +167,13 @@ def kept_clips(tags: Sequence[str], leave_out: int, draw: int) -> Tensor:
     rng = generator(draw, "leave out", leave_out)
     kept: list[int] = []
     for tag in sorted(set(tags)):
-        own = [index for index, other in enumerate(tags) if other == tag]
-        if len(own) <= leave_out:
+        same_tag = [index for index, other in enumerate(tags) if other == tag]
+        if len(same_tag) <= leave_out:
             raise ColocamError(
-                f"localizer.leave_out must be below the {len(own)} training clips of {tag!r}, got {leave_out}"
+                f"localizer.leave_out must be below the {len(same_tag)} training clips of {tag!r}, got {leave_out}"
             )
-        order = torch.randperm(len(own), generator=rng).tolist()
-        kept += [own[index] for index in order[leave_out:]]
+        order = torch.randperm(len(same_tag), generator=rng).tolist()
+        kept += [same_tag[index] for index in order[leave_out:]]
     return torch.tensor(sorted(kept))
 
 

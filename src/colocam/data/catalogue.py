@@ -246,14 +246,14 @@ class Listing:
         """The images that ``spans`` names, all of them for an empty text; ``where`` begins an error."""
         if not spans:
             return self.images
-        found: dict[Path, None] = {}
+        paths: dict[Path, None] = {}
         for span in (part.strip() for part in spans.split(";")):
             first, dots, last = span.partition("..")
             start, end = self._index(first, where), self._index(last if dots else first, where)
             if end < start:
                 raise ColocamError(f"{where}: the span {span!r} in pictures ends before it starts")
-            found.update(dict.fromkeys(self.images[start : end + 1]))
-        return tuple(found)
+            paths.update(dict.fromkeys(self.images[start : end + 1]))
+        return tuple(paths)
 
     def spans(self, chosen: Sequence[Path]) -> str:
         """Text that names the images ``chosen`` (in natural order); the inverse of :meth:`chosen`."""

@@ -327,8 +327,10 @@ def with_digests(clips: Sequence[Clip], digests: FileDigests) -> tuple[Clip, ...
     """The clips with the digests of their files; files that ``digests`` does not remember are read."""
     digested = []
     with progress("checking videos", len(clips), unit="clips") as advance, ThreadPoolExecutor(cores()) as pool:
-        found = pool.map(lambda clip: clip_digest(clip, digests), clips)  # where it is interrupted, it cancels the rest
-        for clip, digest in zip(clips, found, strict=True):
+        clip_digests = pool.map(
+            lambda clip: clip_digest(clip, digests), clips
+        )  # where it is interrupted, it cancels the rest
+        for clip, digest in zip(clips, clip_digests, strict=True):
             digested.append(replace(clip, digest=digest))
             advance()
     return tuple(digested)

@@ -80,8 +80,8 @@ def data_difference(before: RunData, now: RunData) -> str | None:
     if clips.keys() != others.keys():
         return f"{min(clips.keys() ^ others.keys())} is only {'now' if others.keys() - clips.keys() else 'there'}"
     known = before.has_digests and now.has_digests
-    found = (_clip_difference(clip, others[name], known=known) for name, clip in clips.items())
-    return next((text for text in found if text is not None), None)
+    differences = (_clip_difference(clip, others[name], known=known) for name, clip in clips.items())
+    return next((text for text in differences if text is not None), None)
 
 
 def _clip_difference(before: Clip, now: Clip, *, known: bool) -> str | None:

@@ -145,13 +145,15 @@ def index_of_table(
     """
     rows = read_rows(table, required=("video", "shot", "frame", "split", "width", "height", *CORNERS))
     clips, _ = read_manifest(table)
-    found = {image: (clip, index) for clip in clips if clip.split != "train" for index, image in enumerate(clip.frames)}
+    frame_of = {
+        image: (clip, index) for clip in clips if clip.split != "train" for index, image in enumerate(clip.frames)
+    }
     sizes: dict[tuple[str, int], tuple[int, int]] = {}
 
     def labels() -> Iterator[tuple[str, int, Box | None, str]]:
         for row in rows:
             corners = [row.number(name) for name in CORNERS]
-            known = found.get(table.parent / row["frame"])
+            known = frame_of.get(table.parent / row["frame"])
             if known is None:
                 continue
             absent = bool(row.get("present")) and not _is_present(row, corners)

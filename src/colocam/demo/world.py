@@ -148,10 +148,10 @@ def _claim(folder: Path, recipe: dict[str, int | list[int]]) -> bool:
             write_json(note, recipe)
             return False
         try:
-            found = json.loads(note.read_text(encoding="utf-8"))
+            stored = json.loads(note.read_text(encoding="utf-8"))
         except ValueError:
-            found = None
-    if found != recipe:
+            stored = None
+    if stored != recipe:
         raise ColocamError(f"{folder} holds another world, see {note.name}: choose another folder or remove it")
     return True
 
@@ -231,15 +231,15 @@ def render(
     for index in range(frames):
         seconds = index / fps
         image = _look(background, camera.matrix(index), size, cv2.BORDER_REFLECT_101)
-        own, before = np.zeros((2, height, width, 4), np.float32)
+        own_layer, before = np.zeros((2, height, width, 4), np.float32)
         for passer, is_ahead in zip(cast, ahead, strict=True):
             passer.draw(before if is_ahead else image, index, seconds)
-        hero.draw(own, index, seconds)
+        hero.draw(own_layer, index, seconds)
         if foreground is not None:
             lay(before, _look(foreground, camera.matrix(index, PARALLAX), size, cv2.BORDER_CONSTANT))
-        lay(image, own)
+        lay(image, own_layer)
         lay(image, before)
-        box = true_box(own[..., 3], before[..., 3], area * float(hero.route.size[index].mean()) ** 2)
+        box = true_box(own_layer[..., 3], before[..., 3], area * float(hero.route.size[index].mean()) ** 2)
         x, y = view.integers(0, SLACK, 2)
         exposed = _expose(image[..., :3], light, index, noise[y : y + height, x : x + width], focus)
         yield Shot(exposed, box)

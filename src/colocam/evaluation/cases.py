@@ -95,8 +95,8 @@ def write_images(
 def _padded(boxes: Sequence[npt.ArrayLike]) -> Float64Array:
     """Boxes (k, 4) of N frames as (N, largest k, at least 1, 4), filled with NaN."""
     rows = np.full((len(boxes), max([4, *map(np.size, boxes)]) // 4, 4), np.nan)
-    for row, own in zip(rows, boxes, strict=True):
-        known = np.reshape(own, (-1, 4))
+    for row, corners in zip(rows, boxes, strict=True):
+        known = np.reshape(corners, (-1, 4))
         row[: len(known)] = known
     return rows
 

@@ -144,8 +144,8 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
             raise ColocamError(f"{table} has no true boxes: give a table of frames with boxes, or add {boxes}")
         (clips, has_split), truth = read_manifest(table), read_truth(boxes)
     splits = {split} if split else {"val", "test"} if has_split else {"train"}
-    asked = [clip for clip in clips if clip.split in splits]
-    boxed = [clip for clip in asked if any(truth.frames.get(clip.name, {}).values())]
+    in_splits = [clip for clip in clips if clip.split in splits]
+    boxed = [clip for clip in in_splits if any(truth.frames.get(clip.name, {}).values())]
     if not boxed:
         raise ColocamError(
             f"{table}: no shot of {' or '.join(sorted(splits))} has a true box: check the clip names and the split"
@@ -197,13 +197,13 @@ def _localize(
 
 def _row(name: str, shots: Sequence[Shot], tag: str | None = None) -> DenseRow:
     """One shot, or the frames of several shots together."""
-    free, told = pool([shot.without_tag for shot in shots]), pool([shot.with_tag for shot in shots])
+    free, tagged = pool([shot.without_tag for shot in shots]), pool([shot.with_tag for shot in shots])
     return DenseRow(
         name=name,
         frames=int(free.frames.sum()),
         boxed_frames=len(free.overlaps),
         without_tag=score_shot(free),
-        with_tag=score_shot(told),
+        with_tag=score_shot(tagged),
         true_jitter=mean_or_none(np.concatenate([neighbor_changes(shot.true) for shot in shots])),
         tag=tag,
     )

@@ -94,11 +94,11 @@ class Glances:
         run, samples, shown = self._opened
         maps = np.concatenate(list(map_batches(mapper, samples, run.config.frames.crop, run.device)))
         threshold = tags_only_threshold(maps) if mapper.threshold is None else mapper.threshold
-        corners, found = boxes_of_shots(maps, threshold, mapper.chooser, samples.indices.clips.numpy())
+        corners, has_box = boxes_of_shots(maps, threshold, mapper.chooser, samples.indices.clips.numpy())
         tiles = []
         for row, tag, image, true in shown:
-            own = scale_boxes(corners[row], maps.shape[2:0:-1], image.shape[1::-1])
-            box = Box(*own.tolist()) if found[row] else None
+            in_image = scale_boxes(corners[row], maps.shape[2:0:-1], image.shape[1::-1])
+            box = Box(*in_image.tolist()) if has_box[row] else None
             heat = maps[row].astype(np.float32) / 255
             tiles.append(draw_localization(image, heat, box, truth=true, label=(tag, note)))
         _, data = cv2.imencode(".jpg", _grid(tiles)[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])

@@ -67,15 +67,15 @@ def _presence(
     for clip in clips:
         of_clip: dict[bool, Example] = {}
         for image, found, true in _labeled_frames(localizer.with_options(tag=clip.tag, instances=False), clip, truth):
-            one = found[0]
-            if one.presence is None:  # the model has no calibration
+            first = found[0]
+            if first.presence is None:  # the model has no calibration
                 return None, []
-            rows.append((one.presence, bool(true), best_iou(one.box, true) >= RIGHT, one.box is not None))
-            wrong = 1 - one.presence if true else one.presence
+            rows.append((first.presence, bool(true), best_iou(first.box, true) >= RIGHT, first.box is not None))
+            wrong = 1 - first.presence if true else first.presence
             if bool(true) not in of_clip or wrong > of_clip[bool(true)].wrong:
-                verdict = f"presence {one.presence:.2f}, {'with' if true else 'without'} the object"
-                told = {"verdict": verdict, "right": wrong < 0.5}
-                of_clip[bool(true)] = Example(clip, image, true, {WAY: found}, wrong, "presence", told)
+                verdict = f"presence {first.presence:.2f}, {'with' if true else 'without'} the object"
+                fields = {"verdict": verdict, "right": wrong < 0.5}
+                of_clip[bool(true)] = Example(clip, image, true, {WAY: found}, wrong, "presence", fields)
         examples += of_clip.values()
         advance(note=clip.name)
     if not rows:
@@ -100,17 +100,17 @@ def _several(
         example: Example | None = None
         ids, tracks = truth.ids.get(clip.name), {}
         for image, every, true in _labeled_frames(localizer.with_options(tag=clip.tag, instances=True), clip, truth):
-            found = [one for one in every if one.box is not None]
-            predicted.append(_corners([one.box for one in found if one.box]))
-            scores.append(np.array([one.score for one in found], np.float64))
+            with_box = [one for one in every if one.box is not None]
+            predicted.append(_corners([one.box for one in with_box if one.box]))
+            scores.append(np.array([one.score for one in with_box], np.float64))
             boxes.append(_corners(true))
             classes.append(clip.tag)
-            tracks[every[0].frame] = [(one.track, one.box) for one in found if one.track is not None and one.box]
+            tracks[every[0].frame] = [(one.track, one.box) for one in with_box if one.track is not None and one.box]
             hits = int(matches(predicted[-1:], boxes[-1:])[1, 0])
-            wrong = len(found) + len(true) - 2 * hits
+            wrong = len(with_box) + len(true) - 2 * hits
             if example is None or wrong > example.wrong:
-                told = {"verdict": f"{hits} of {len(true)} found, {len(found) - hits} false", "right": False}
-                example = Example(clip, image, true, {WAY: found or every}, wrong, "several", told)
+                fields = {"verdict": f"{hits} of {len(true)} found, {len(with_box) - hits} false", "right": False}
+                example = Example(clip, image, true, {WAY: with_box or every}, wrong, "several", fields)
         if ids is not None:
             named = {
                 frame: list(zip(ids[frame], truth.boxes(clip.name, frame), strict=True))
@@ -120,7 +120,7 @@ def _several(
             shots.append((named, tracks))
         examples += [example] if example is not None and example.wrong else []
         advance(note=clip.name)
-    followed = any(any(found.values()) for _, found in shots)  # without smoothing there are no tracks
+    followed = any(any(tracked.values()) for _, tracked in shots)  # without smoothing there are no tracks
     result = ObjectScores(
         every_frame=detection_scores(predicted, scores, boxes, classes=classes),
         several=detection_scores(predicted, scores, boxes, several=True, classes=classes),

@@ -43,7 +43,7 @@ def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
 
     Boxes of a frame are sorted by score, highest first; equal scores keep their order. Empty corners mean no box.
     """
-    found: dict[tuple[str, int], list[tuple[float, PredictedBox]]] = {}
+    boxes_of: dict[tuple[str, int], list[tuple[float, PredictedBox]]] = {}
     for row in read_rows(table, required=("clip", "frame", *CORNERS)):
         where = row.where
         frame = row.number("frame")
@@ -52,28 +52,30 @@ def read_boxes(table: Path) -> dict[tuple[str, int], list[PredictedBox]]:
         key, score = (row["clip"], int(frame)), row.number("score")
         corners = [row.number(name) for name in CORNERS]
         box = None if all(corner is None for corner in corners) else box_of_corners(corners, where)
-        if key in found and score is None:
+        if key in boxes_of and score is None:
             raise ColocamError(f"{where}: the frame has several boxes, so each needs a score")
         predicted = PredictedBox(box, row.get("tag") or row.get("class", ""))
-        found.setdefault(key, []).append((-np.inf if score is None else score, predicted))
-    return {key: [predicted for _, predicted in sorted(boxes, key=lambda one: -one[0])] for key, boxes in found.items()}
+        boxes_of.setdefault(key, []).append((-np.inf if score is None else score, predicted))
+    return {
+        key: [predicted for _, predicted in sorted(boxes, key=lambda one: -one[0])] for key, boxes in boxes_of.items()
+    }
 
 
 def map_files(folder: Path) -> dict[tuple[str, int], Path]:
     """Files ``<clip>/<frame>.npy`` or ``.png`` by clip name and frame index; the name of a clip may contain slashes."""
-    found: dict[tuple[str, int], Path] = {}
+    paths: dict[tuple[str, int], Path] = {}
     for path in sorted(folder.rglob("*")):
         if path.suffix.lower() not in {".npy", ".png"}:
             continue
         if not path.stem.isdecimal():
             raise ColocamError(f"{path}: the file name must be the index of the frame, such as 12{path.suffix}")
         key = stored(path).parent.relative_to(folder).as_posix(), int(path.stem)
-        if key in found:
-            raise ColocamError(f"{path}: {found[key]} is of the same frame: delete one of them")
-        found[key] = path
-    if not found:
+        if key in paths:
+            raise ColocamError(f"{path}: {paths[key]} is of the same frame: delete one of them")
+        paths[key] = path
+    if not paths:
         raise ColocamError(f"{folder} has no file <clip>/<frame>.npy or .png")
-    return found
+    return paths
 
 
 def read_map(path: Path) -> Map:
@@ -140,18 +142,18 @@ class LabeledFrame(NamedTuple):
     @property
     def size(self) -> Size:
         """Width and height."""
-        found = self.stated or _size_of(self.clip, self.frame)
-        if found is None:
+        size = self.stated or _size_of(self.clip, self.frame)
+        if size is None:
             raise ColocamError(
                 f"the size of frame {self.frame} of {self.clip.name!r} is not known: add the columns width and height "
                 "to the table of true boxes, or give a manifest of the videos"
             )
-        return found
+        return size
 
     def scale(self, width: int, height: int) -> Float64Array:
         """(4,) factors from pixels of the frame to those of an image of (width, height)."""
-        own = self.size
-        return np.array([width / own[0], height / own[1]] * 2)
+        size = self.size
+        return np.array([width / size[0], height / size[1]] * 2)
 
     def truncated(self, scale: Float64Array) -> Float64Array:
         """True boxes (k, 4) scaled and truncated to integers, as published; in float32, as those of a run are."""

@@ -145,11 +145,11 @@ def evaluate(
     evaluation_set = open_evaluation_set(opened, Path(boxes), split)
     evaluated, found = evaluation_set.evaluated, dict[str, MethodResult]()
     for name, mapper in methods_of_run(opened, wanted, focus=options.focus).items():
-        asked = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
-        asked = asked if chooser is None or name in wanted else asked._replace(chooser=chooser)
+        used = mapper if color_mean is None else mapper._replace(color_mean=color_mean)
+        used = used if chooser is None or name in wanted else used._replace(chooser=chooser)
         if name not in wanted:
-            say(f"{method_title(name)}: maps with color mean {asked.color_mean}")
-        found[name] = measure(evaluation_set, asked)
+            say(f"{method_title(name)}: maps with color mean {used.color_mean}")
+        found[name] = measure(evaluation_set, used)
     maps = {name: method.maps for name, method in found.items()}
     localizing = Options(str(opened.device), color_mean=color_mean, focus=options.focus, chooser=chooser)
     classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
@@ -233,8 +233,8 @@ class MethodResult(NamedTuple):
 
     def boxes(self, evaluated: Labeled) -> tuple[Float64Array, Float64Array]:
         """(N, 4) boxes in map pixels, NaN where there is none, and (N,) their IoU, NaN without the object."""
-        boxes, found = boxes_of_shots(self.maps, self.threshold, self.chooser, evaluated.clips)
-        return np.where(found[:, None], boxes, np.nan), frame_overlaps(boxes, found, evaluated.boxes)
+        boxes, has_box = boxes_of_shots(self.maps, self.threshold, self.chooser, evaluated.clips)
+        return np.where(has_box[:, None], boxes, np.nan), frame_overlaps(boxes, has_box, evaluated.boxes)
 
 
 def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
@@ -244,8 +244,8 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     threshold = mapper.threshold
     if threshold is None:
         threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabeled))
-    own, by_shot = mapper.class_thresholds or (threshold,), CHOOSERS[mapper.chooser].by_shot
-    grid = np.append(PUBLISHED_THRESHOLDS, own)
+    thresholds, by_shot = mapper.class_thresholds or (threshold,), CHOOSERS[mapper.chooser].by_shot
+    grid = np.append(PUBLISHED_THRESHOLDS, thresholds)
     chosen_on: tuple[npt.NDArray[np.bool_], Frames] | float | None = None
     if validation.present.any():
         validation_maps = maps_of(run, mapper, validation.samples)
@@ -264,7 +264,7 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
         evaluated.hits(maps, grid),
         evaluated.frames,
         grid,
-        tags_only=own,
+        tags_only=thresholds,
         top1=evaluation_set.top1,
         top5=evaluation_set.top5,
         validation=chosen_on,
@@ -310,8 +310,8 @@ def measure_refined(evaluation_set: EvaluationSet, segmenter: Segmenter, maps: L
     overlaps = frame_overlaps(boxes, (boxes != 0).any(axis=1), evaluated.boxes)
     hits = (overlaps[evaluated.present] >= RIGHT)[:, None]
     top1, top5 = evaluation_set.top1, evaluation_set.top5
-    found = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
-    return replace(found["tags-only"], threshold=None)
+    scores = corloc(hits, evaluated.frames, [0.0], tags_only=0.0, top1=top1, top5=top5)
+    return replace(scores["tags-only"], threshold=None)
 
 
 def labeled(run: Run, truth: Truth, split: Split, per_clip: int | None = None) -> Labeled:

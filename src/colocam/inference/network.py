@@ -194,13 +194,14 @@ def checked(output: NetworkOutput, rows: int, shape: OutputShape) -> NetworkOutp
         expected["frames"] = (rows, 3, shape.size, shape.size)
     for name, wanted in expected.items():
         part = getattr(output, name)
-        found, kind = tuple(part.shape), str(part.dtype).removeprefix("torch.")
+        shape_of_part, kind = tuple(part.shape), str(part.dtype).removeprefix("torch.")
         fits = [
-            1 <= got <= shape.size if want is None else got == want for want, got in zip(wanted, found, strict=False)
+            1 <= got <= shape.size if want is None else got == want
+            for want, got in zip(wanted, shape_of_part, strict=False)
         ]
-        if len(found) != len(wanted) or not all(fits):
+        if len(shape_of_part) != len(wanted) or not all(fits):
             text = ", ".join(f"1–{shape.size}" if want is None else str(want) for want in wanted)
-            raise ColocamError(f"the network's {name} must have the shape ({text}), got {found}")
+            raise ColocamError(f"the network's {name} must have the shape ({text}), got {shape_of_part}")
         if kind not in (allowed := TYPES.get(name, ("float32",))):
             raise ColocamError(f"the network's {name} must be {' or '.join(allowed)}, got {kind}")
         if kind == "float32" and (isinstance(part, np.ndarray) or part.is_cpu):
@@ -227,11 +228,11 @@ def _require_range(name: str, low: float, high: float) -> None:
 def postprocess_arrays(parts: Sequence[NetworkOutput], how: PostProcessing) -> HostOutput:
     """Post-process the maps of B frames whose outputs come in ``parts`` of NumPy arrays."""
     logits, maps, peaks, activations, frames, ids = (np.concatenate(part) for part in zip(*parts, strict=True))
-    own = None
+    of_class = None
     if how.windows is not None:
         classes = array_classes_of(logits, how.windows, how.tag)
-        own = activations[np.arange(len(classes)), classes]
-    finished = arrays_postprocess(frames, maps, how.colors, own, how.power)
+        of_class = activations[np.arange(len(classes)), classes]
+    finished = arrays_postprocess(frames, maps, how.colors, of_class, how.power)
     return HostOutput(logits, finished, peaks, array_foreground_of(maps), ids)
 
 
@@ -319,8 +320,8 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
 
 def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, remedy: str) -> None:
     """Refuse a graph whose inputs or outputs differ from what its model card says."""
-    given = {one.name: (one.type, tuple(one.shape[1:])) for one in (*session.get_inputs(), *session.get_outputs())}
-    logits, classes = given.get("logits", (None, None))
-    wanted = given.get(FRAMES) == ("tensor(uint8)", (card.size, card.size, 3))
-    if not wanted or (logits, classes) != ("tensor(float)", (len(card.tags),)) or not given.keys() >= set(OUTPUTS):
+    described = {one.name: (one.type, tuple(one.shape[1:])) for one in (*session.get_inputs(), *session.get_outputs())}
+    logits, classes = described.get("logits", (None, None))
+    wanted = described.get(FRAMES) == ("tensor(uint8)", (card.size, card.size, 3))
+    if not wanted or (logits, classes) != ("tensor(float)", (len(card.tags),)) or not described.keys() >= set(OUTPUTS):
         raise ColocamError(f"{path} does not compute what its model card says: {remedy}")

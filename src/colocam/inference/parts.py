@@ -144,11 +144,11 @@ def find_ranges(localizer: Localizer, frames: Iterable[VideoFrame], length: int)
     )
     indices, cuts = array("q"), array("q")
     finder, decided = CutFinder(look_ahead.cuts if look_ahead else 0), 0
-    for one in passes:
-        indices.extend(frame.index for frame in one.frames)
-        found = [True] * len(one.frames) if one.histograms is None else finder.push(one.histograms).tolist()
-        cuts.extend(decided + at for at, cut in enumerate(found) if cut)
-        decided += len(found)
+    for batch in passes:
+        indices.extend(frame.index for frame in batch.frames)
+        begins = [True] * len(batch.frames) if batch.histograms is None else finder.push(batch.histograms).tolist()
+        cuts.extend(decided + at for at, cut in enumerate(begins) if cut)
+        decided += len(begins)
     cuts.extend(decided + at for at, cut in enumerate(finder.finish().tolist()) if cut)
     starts = [0]
     for cut in cuts:
@@ -197,13 +197,13 @@ class Ranges:
         """Store the plan, and the metadata of the part."""
         write_json(self.folder / "plan.json", {"ranges": ranges, "metadata": metadata})
 
-    def table(self, one: FrameRange) -> Path:
+    def table(self, kept: FrameRange) -> Path:
         """Path of the rows of a range."""
-        return self.folder / f"{one.begin}.parquet"
+        return self.folder / f"{kept.begin}.parquet"
 
-    def finish(self, one: FrameRange, tracks: int) -> None:
+    def finish(self, kept: FrameRange, tracks: int) -> None:
         """Store that the table of a range is written, and how many tracks it has."""
-        write_json(self.folder / f"{one.begin}.json", tracks)
+        write_json(self.folder / f"{kept.begin}.json", tracks)
 
     def missing(self, ranges: list[FrameRange]) -> list[FrameRange]:
         """The ranges that are not labeled yet."""
@@ -216,9 +216,9 @@ class Ranges:
             OSError: a range is damaged; it is deleted, so that the next attempt labels it again.
         """
         parts, tracks = [], 0
-        for one in ranges:
-            parts.append((self.table(one), tracks))
-            tracks += self._tracks(one) or 0
+        for kept in ranges:
+            parts.append((self.table(kept), tracks))
+            tracks += self._tracks(kept) or 0
         metadata = json.loads((self.folder / "plan.json").read_text(encoding="utf-8"))["metadata"]
         with durable(target):
             try:
@@ -228,8 +228,8 @@ class Ranges:
                 raise OSError(f"{error}: it is labeled again") from error
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _tracks(self, one: FrameRange) -> int | None:
+    def _tracks(self, kept: FrameRange) -> int | None:
         try:
-            return int((self.folder / f"{one.begin}.json").read_text(encoding="ascii"))
+            return int((self.folder / f"{kept.begin}.json").read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None

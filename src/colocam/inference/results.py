@@ -168,8 +168,8 @@ class Tables:
                     counted["frames"] += 1
                     counted["empty"] += presence < bound
                 probability.append(objects[0].probability)
-                for one in objects:
-                    table.write(one)
+                for row in objects:
+                    table.write(row)
                 if drawn is not None:
                     drawn.write(frame, objects)
 
@@ -202,9 +202,9 @@ class _Drawn(ExitStack):
         self._video.write(image, *(replace(one, pts=one.pts - shift) for one in objects))
 
     def _image_of(self, frame: VideoFrame, decoded: Iterator[VideoFrame]) -> Image:
-        for one in decoded:
-            if one.index == frame.index:
-                return one.image
+        for read in decoded:
+            if read.index == frame.index:
+                return read.image
         raise UnreadableError(f"cannot read {self._source.name}: it was changed while it was read")
 
 

@@ -88,11 +88,11 @@ class OneMask:
     def choose(self, window: Window, found: MaskCandidates) -> None:
         """Set ``refined`` and ``mask``."""
         before = None if window[0].cut else self._before
-        chosen = choose_masks(found, [one.frame.image for one in window], self._segmenter.side, before)
-        for observation, one in zip(window, chosen, strict=True):
-            if one is not None and len(observation.candidates.boxes):
-                observation.refined = _in_map(one.box, observation)
-                observation.mask, before = one.mask, one.box
+        chosen = choose_masks(found, [observation.frame.image for observation in window], self._segmenter.side, before)
+        for observation, mask in zip(window, chosen, strict=True):
+            if mask is not None and len(observation.candidates.boxes):
+                observation.refined = _in_map(mask.box, observation)
+                observation.mask, before = mask.mask, mask.box
         self._before = before
 
 
@@ -246,5 +246,5 @@ def _images_and_levels(window: Window) -> tuple[list[Image], Levels]:
 
 def _in_map(boxes: Float64Array, observation: FrameObservation) -> Float64Array:
     """Boxes (…, 4) in pixels of the frame, in pixels of its map."""
-    size, own = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
-    return scale_boxes(boxes, size, own).astype(np.float64)
+    size, map_size = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
+    return scale_boxes(boxes, size, map_size).astype(np.float64)

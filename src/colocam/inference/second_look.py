@@ -43,11 +43,11 @@ def square_around(box: Float64Array, side: int) -> Square | None:
     In pixels of the map it is a square, so it has the aspect ratio of the frame. It is moved into the frame.
     """
     width, height = box[2:] - box[:2]
-    own = math.ceil(max(MARGIN * max(width, height), LEAST * side))
-    if own >= side:
+    length = math.ceil(max(MARGIN * max(width, height), LEAST * side))
+    if length >= side:
         return None
-    x, y = (round(min(max(float(middle) - own / 2, 0.0), side - own)) for middle in (box[:2] + box[2:]) / 2)
-    return Square(x, y, own)
+    x, y = (round(min(max(float(middle) - length / 2, 0.0), side - length)) for middle in (box[:2] + box[2:]) / 2)
+    return Square(x, y, length)
 
 
 class SecondLook:
@@ -138,8 +138,8 @@ class SecondLook:
         """Take the looks of some frames that show the object."""
         for at in part:
             level = to_8bit(output.maps[at])
-            (found,) = self._boxes_of(level[None], thresholds[at])
-            _take_look(frames[at], Look(squares[at], level, found.boxes), found, output.maps[at])
+            (candidates,) = self._boxes_of(level[None], thresholds[at])
+            _take_look(frames[at], Look(squares[at], level, candidates.boxes), candidates, output.maps[at])
         return [None] * len(part)
 
 
@@ -172,21 +172,21 @@ def _enlarge_into(observation: FrameObservation, square: Square, image: Image) -
         cv2.resize(part, image.shape[1::-1], dst=image, interpolation=cv2.INTER_LINEAR)
 
 
-def _take_look(observation: FrameObservation, look: Look, found: Candidates, heat: Float32Array | Levels) -> None:
+def _take_look(observation: FrameObservation, look: Look, candidates: Candidates, heat: Float32Array | Levels) -> None:
     """Take what a look found, unless it found nothing or something else than the box before.
 
     Args:
         observation: of the frame.
         look: the square and its map.
-        found: the candidates in that map.
+        candidates: in that map.
         heat: the map as the network gave it.
     """
-    if not len(found.boxes):
+    if not len(candidates.boxes):
         return
-    boxes = look.square.from_inside(found.boxes, len(look.levels))
+    boxes = look.square.from_inside(candidates.boxes, len(look.levels))
     if iou(boxes[0], observation.candidates.boxes[0]) < OVERLAP:
         return
-    observation.candidates = found._replace(boxes=boxes)
+    observation.candidates = candidates._replace(boxes=boxes)
     observation.levels = look.square.pasted(look.levels, np.zeros_like(observation.levels))
     observation.raw_map = look.square.pasted(heat, observation.raw_map)
     observation.look = look

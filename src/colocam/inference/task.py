@@ -226,9 +226,9 @@ def localize_into(
         stopping=(ended, *stopping),
     )
     # The stream is closed before the reader, because its threads read from the reader.
-    with closing(ahead(stream, FRAMES_AHEAD, "localizer", on_stop=ended.set)) as found:
-        for _, told in groupby(found, key=lambda one: one[0].index):
-            (frame, *_), objects = zip(*told, strict=True)
+    with closing(ahead(stream, FRAMES_AHEAD, "localizer", on_stop=ended.set)) as localized:
+        for _, rows in groupby(localized, key=lambda one: one[0].index):
+            (frame, *_), objects = zip(*rows, strict=True)
             write(frame, objects)
             empty = False
     if empty:

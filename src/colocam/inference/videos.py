@@ -90,12 +90,12 @@ def find_videos(videos: Sequence[str | Path], out: Path, *, format: str | None =
         if source.path is None or not source.is_folder:
             named.append(Video(source, source.stem))
             continue
-        found = [VideoInput(str(path), format, must_be_stored=True) for path in videos_below(source.path, out)]
-        if not found:
+        sources = [VideoInput(str(path), format, must_be_stored=True) for path in videos_below(source.path, out)]
+        if not sources:
             raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
-        for one in found:
-            folder = Path(one.address).relative_to(source.path).parent
-            named.append(Video(one, (folder / one.stem).as_posix()))
+        for listed in sources:
+            folder = Path(listed.address).relative_to(source.path).parent
+            named.append(Video(listed, (folder / listed.stem).as_posix()))
     named = _with_own_names(named)
     twice = [name for name, count in Counter(video.name for video in named).items() if count > 1]
     if twice:

@@ -90,13 +90,13 @@ def read_corrections(*paths: str | Path) -> list[Correction]:
     Raises:
         ColocamError: names the file, the row, the value and what is expected.
     """
-    found: dict[tuple[str, str, int], list[Correction]] = {}
+    corrections: dict[tuple[str, str, int], list[Correction]] = {}
     for path in paths:
         read: dict[tuple[str, str, int], list[Correction]] = {}
-        for one in _read(Path(path)):
-            read.setdefault((one.path, one.video, one.frame), []).append(one)
-        found |= read
-    return [one for frame in found.values() for one in frame]
+        for correction in _read(Path(path)):
+            read.setdefault((correction.path, correction.video, correction.frame), []).append(correction)
+        corrections |= read
+    return [correction for frame in corrections.values() for correction in frame]
 
 
 def _read(path: Path) -> list[Correction]:
@@ -110,27 +110,27 @@ def _read(path: Path) -> list[Correction]:
         row = int(flat.argmax())
         cells.fail(row, f"a box needs x1 < x2 and y1 < y2, got {box[row].tolist()}")
     rows: dict[tuple[str, str, int, str, int], list[int]] = {}
-    for row, one in enumerate(zip(place, video, frame.tolist(), tag, track.tolist(), strict=True)):
-        rows.setdefault(one, []).append(row)
-    found = []
-    for own in rows.values():
-        first = own[0]
-        checked = _kind(cells, first, kind[first], tag[first], boxes=bool(there[own].any()))
-        for row in own:
+    for row, place_of_row in enumerate(zip(place, video, frame.tolist(), tag, track.tolist(), strict=True)):
+        rows.setdefault(place_of_row, []).append(row)
+    corrections = []
+    for frame_rows in rows.values():
+        first = frame_rows[0]
+        checked = _kind(cells, first, kind[first], tag[first], boxes=bool(there[frame_rows].any()))
+        for row in frame_rows:
             if not video[row]:
                 cells.fail(row, "the video has no name")
             if kind[row] != checked:
                 other = f"has another kind in row {cells.row[first]}"
                 cells.fail(row, f"frame {frame[row]} of {video[row]!r} {other}")
-            if not there[row] and len(own) > 1:
+            if not there[row] and len(frame_rows) > 1:
                 cells.fail(row, "has no box, but other rows describe the same frame")
         time = None if np.isnan(pts[first]) else float(pts[first])
-        boxes = tuple(Box(*box[row].tolist()) for row in own if there[row])
+        boxes = tuple(Box(*box[row].tolist()) for row in frame_rows if there[row])
         sure = bool(np.isnan(key[first]) or key[first])
         number = int(track[first]) if track[first] >= 0 else None
         said = video[first], int(frame[first]), time, checked, tag[first], boxes, sure
-        found.append(Correction(*said, origin[first], place[first], content[first], number))
-    return found
+        corrections.append(Correction(*said, origin[first], place[first], content[first], number))
+    return corrections
 
 
 def _kind(cells: Cells, row: int, kind: str, tag: str, *, boxes: bool) -> Kind:

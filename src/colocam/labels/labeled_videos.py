@@ -77,10 +77,10 @@ class LabeledVideo:
     @cached_property
     def objects_of(self) -> dict[int, list[int]]:
         """For each listed frame, the indices of its rows with a box."""
-        found: dict[int, list[int]] = {frame: [] for frame in self.listed.tolist()}
+        rows_of: dict[int, list[int]] = {frame: [] for frame in self.listed.tolist()}
         for row, frame in zip(self.objects.tolist(), self.rows.frame[self.objects].tolist(), strict=True):
-            found[frame].append(row)
-        return found
+            rows_of[frame].append(row)
+        return rows_of
 
     @cached_property
     def tracks(self) -> list[Track]:
@@ -138,8 +138,8 @@ class LabeledVideo:
 
     def numbers(self, row: int, *columns: str) -> dict[str, float]:
         """The numbers of a row by column, without those that the table does not state."""
-        found = {name: float(getattr(self.rows, name)[row]) for name in columns}
-        return {name: value for name, value in found.items() if not np.isnan(value)}
+        numbers = {name: float(getattr(self.rows, name)[row]) for name in columns}
+        return {name: value for name, value in numbers.items() if not np.isnan(value)}
 
     def image_name(self, frame: int) -> str:
         """File name of the image of a frame."""
@@ -336,17 +336,17 @@ def named(names: Sequence[str], known: Sequence[LabeledVideo]) -> list[LabeledVi
     Of several of one name it is those that an export calls so, or those in the folders that a name states.
     """
     paths = [PurePosixPath(name.replace("\\", "/")) for name in names]
-    asked = {name.casefold() for name in (*names, *(path.name for path in paths))}
-    found = [other for other in known if not asked.isdisjoint(_own_names(other))]
+    wanted = {name.casefold() for name in (*names, *(path.name for path in paths))}
+    matching = [other for other in known if not wanted.isdisjoint(_own_names(other))]
     tails = [path.parts for path in paths if len(path.parts) > 1]
-    by_name = [other for other in found if other.name in names]
-    return by_name or [other for other in found if any(_ends_with(other, tail) for tail in tails)] or found
+    by_name = [other for other in matching if other.name in names]
+    return by_name or [other for other in matching if any(_ends_with(other, tail) for tail in tails)] or matching
 
 
 def _own_names(known: LabeledVideo) -> set[str]:
     file = PurePosixPath(known.source.file)
-    own = (known.name, known.source.file, file.name, file.stem, str(known.source.path))
-    return {name.casefold() for name in own}
+    names = (known.name, known.source.file, file.name, file.stem, str(known.source.path))
+    return {name.casefold() for name in names}
 
 
 def _ends_with(known: LabeledVideo, tail: tuple[str, ...]) -> bool:

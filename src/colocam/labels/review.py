@@ -75,29 +75,29 @@ def signs(tables: Sequence[TableRows]) -> dict[str, Float64Array]:
     box, score, presence, margin = (_joined(tables, name) for name in ("box", "score", "presence", "margin"))
     there, score = np.isfinite(box[:, 0]), np.nan_to_num(score)
     usual = float(np.quantile(score[there], USUAL)) if there.any() else 1.0
-    found = {
+    signals = {
         "faint": np.where(there, 1 - score / max(usual, 1e-9), 0),
         "rival": np.where(there, 1 - margin, 0),
         "jump": np.concatenate([jumps(rows) for rows in tables]),
         "classifier": np.where(there, 1 - presence, presence),
     }
-    return {name: np.clip(np.nan_to_num(sign), 0, 1) for name, sign in found.items()}
+    return {name: np.clip(np.nan_to_num(sign), 0, 1) for name, sign in signals.items()}
 
 
 def _joined(tables: Sequence[TableRows], column: str) -> npt.NDArray[Any]:
     return np.concatenate([getattr(rows, column) for rows in tables])
 
 
-def doubts(found: dict[str, Float64Array]) -> Float64Array:
+def doubts(signals: dict[str, Float64Array]) -> Float64Array:
     """(n,) 1 − Π (1 − w·s), 0–1."""
-    sure: Float64Array = np.prod([1 - weight * found[name] for name, weight in WEIGHTS.items()], axis=0)
+    sure: Float64Array = np.prod([1 - weight * signals[name] for name, weight in WEIGHTS.items()], axis=0)
     return 1 - sure
 
 
-def reason(found: dict[str, float], *, box: bool) -> str:
+def reason(signals: dict[str, float], *, box: bool) -> str:
     """The strongest signal of a row in words, and a second one if it is at least half as strong."""
     words = WORDS if box else WORDS_WITHOUT_BOX
-    weighted = {name: weight * found[name] for name, weight in WEIGHTS.items() if name in words}
+    weighted = {name: weight * signals[name] for name, weight in WEIGHTS.items() if name in words}
     most = max(weighted.values())
     said = sorted((name for name in weighted if weighted[name] >= max(most / 2, 0.05)), key=lambda n: -weighted[n])
     return "; ".join(words[name] for name in said[:2]) or "no single reason"

@@ -101,17 +101,17 @@ class TableRows(NamedTuple):
     state: list[str]
 
     @classmethod
-    def of(cls, found: Sequence[Localization]) -> Self:
+    def of(cls, localizations: Sequence[Localization]) -> Self:
         """The rows that :class:`LocalizationTable` would write of localizations, in the order of frames."""
-        numbers = {name: [getattr(one, name) for one in found] for name in _NUMBERS}
+        numbers = {name: [getattr(one, name) for one in localizations] for name in _NUMBERS}
         return cls(
-            frame=np.array([one.frame for one in found], np.int64),
-            tag=[one.tag for one in found],
-            box=np.array([one.box or (None,) * 4 for one in found], np.float64).reshape(-1, 4),
-            track=np.array([-1 if one.track is None else one.track for one in found], np.int64),
-            mask=["" if one.mask is None else rle.encode(one.mask) for one in found],
-            refined=[one.refined or "" for one in found],
-            state=[""] * len(found),
+            frame=np.array([one.frame for one in localizations], np.int64),
+            tag=[one.tag for one in localizations],
+            box=np.array([one.box or (None,) * 4 for one in localizations], np.float64).reshape(-1, 4),
+            track=np.array([-1 if one.track is None else one.track for one in localizations], np.int64),
+            mask=["" if one.mask is None else rle.encode(one.mask) for one in localizations],
+            refined=[one.refined or "" for one in localizations],
+            state=[""] * len(localizations),
             **{name: np.array(values, np.float64) for name, values in numbers.items()},
         )
 
@@ -285,11 +285,11 @@ class LocalizationTable:
 
     def write(self, localization: Localization) -> None:
         """Append the row of one frame or of one object in it."""
-        own = localization
-        optional = [getattr(own, name) for name in self._extra]
+        optional = [getattr(localization, name) for name in self._extra]
         optional = [rle.encode(value) if isinstance(value, np.ndarray) else value for value in optional]
         # A file name that is not UTF-8 can reach the tag; neither format can hold it as it is.
-        row = (own.frame, own.pts, utf8(own.tag), own.probability, *(own.box or (None,) * 4), own.score, *optional)
+        tag, box = utf8(localization.tag), localization.box or (None,) * 4
+        row = (localization.frame, localization.pts, tag, localization.probability, *box, localization.score, *optional)
         self._append([None if value is None else kind(value) for value, kind in zip(row, self._kinds, strict=True)])
 
     def write_rows(self, rows: TableRows) -> None:

@@ -28,16 +28,16 @@ def tables_of(sources: Iterable[str | Path]) -> list[Path]:
 
 
 def _inside(path: Path) -> list[Path]:
-    found = sorted(
+    tables = sorted(
         table
         for table in path.rglob("*")
         if table.suffix.lower() in ENDINGS
         and not any(part.startswith(".") for part in table.relative_to(path).parent.parts)
         and source_path(table).is_file()
     )
-    if not found:
+    if not tables:
         raise ColocamError(f"{path}: no localization table with its .video.json: give the folder of 'colocam localize'")
-    return found
+    return tables
 
 
 def file_name(video: str) -> str:
@@ -74,10 +74,10 @@ def names_of(tables: Sequence[Path]) -> list[str]:
     parts = [(*(_part(name) for name in table.absolute().parent.parts), _part(table.stem)) for table in tables]
     depths = [1] * len(tables)
     while True:
-        names = ["_".join(own[-depth:]) for own, depth in zip(parts, depths, strict=True)]
+        names = ["_".join(part[-depth:]) for part, depth in zip(parts, depths, strict=True)]
         paths: defaultdict[str, set[str]] = defaultdict(set)  # upper and lower case are the same
-        for name, own in zip(names, parts, strict=True):
-            paths[name.casefold()].add("/".join(own).casefold())
+        for name, part in zip(names, parts, strict=True):
+            paths[name.casefold()].add("/".join(part).casefold())
         ambiguous = (at for at, name in enumerate(names) if len(paths[name.casefold()]) > 1)
         if not (deeper := [at for at in ambiguous if depths[at] < len(parts[at])]):
             break

@@ -78,8 +78,10 @@ def training_curves(records: Sequence[Mapping[str, Any]]) -> list[Phase]:
     names = dict.fromkeys(str(record["phase"]) for record in records)
     phases = []
     for name in sorted(names, key=lambda name: (_method(name) != "classifier", _method(name) == MAIN)):
-        own = [record for record in records if record["phase"] == name]
-        panels = tuple(_panel(quantity, curves) for quantity in _quantities(own) if (curves := _curves(own, quantity)))
+        of_phase = [record for record in records if record["phase"] == name]
+        panels = tuple(
+            _panel(quantity, curves) for quantity in _quantities(of_phase) if (curves := _curves(of_phase, quantity))
+        )
         if panels:
             phases.append(Phase(method_title(_method(name)) + name.removeprefix(_method(name)), panels))
     return phases
@@ -92,10 +94,10 @@ def _method(phase: str) -> str:
 
 def _quantities(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """Names of the numbers in ``records``: the known ones in their order, unknown loss terms after the known terms."""
-    found = {key for record in records for key in record} - NOT_QUANTITIES
+    quantities = {key for record in records for key in record} - NOT_QUANTITIES
     known = list(_TITLES)
     unknown_rank = known.index("coloc") + 0.5
-    return sorted(found, key=lambda key: (known.index(key) if key in known else unknown_rank, key))
+    return sorted(quantities, key=lambda key: (known.index(key) if key in known else unknown_rank, key))
 
 
 def _curves(records: Sequence[Mapping[str, Any]], quantity: str) -> list[Curve]:

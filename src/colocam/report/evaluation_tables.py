@@ -128,40 +128,40 @@ def print_predictions(result: PredictionEvaluation) -> None:
         console.print(f"MISSING: {data.missing} of {data.frames} frames have no prediction and count as wrong")
 
 
-def _print_instances(console: Console, found: Sequence[Instances]) -> None:
+def _print_instances(console: Console, instances: Sequence[Instances]) -> None:
     """Print recall by IoU, its mean and the precision on frames with several true boxes; means over runs."""
-    first = found[0]
+    first = instances[0]
     console.print(
         f"frames with several true boxes: {first.frames}, with {first.boxes} boxes; "
         "share of the true boxes that are found, each by a box of its own, in percent",
         soft_wrap=True,
     )
     table = Table("", "", "IoU .3", ".5", ".7", "mean", "precision")
-    for title, way, shares in instance_rows(found):
+    for title, way, shares in instance_rows(instances):
         table.add_row(escape(title), way, *shares)
     console.print(table)
 
 
-def instance_rows(found: Sequence[Instances]) -> list[tuple[str, str, list[str]]]:
+def instance_rows(instances: Sequence[Instances]) -> list[tuple[str, str, list[str]]]:
     """Frames with several true boxes: title of the method, way, recall at each IoU, their mean, precision."""
     rows = []
-    for method in ordered_methods(found[0].methods if found else ()):
-        for way in found[0].methods[method]:
-            cells = [one.methods[method][way] for one in found if method in one.methods]
+    for method in ordered_methods(instances[0].methods if instances else ()):
+        for way in instances[0].methods[method]:
+            cells = [one.methods[method][way] for one in instances if method in one.methods]
             recalls = [_mean(cell.recall.get(key) for cell in cells) for key in ("0.3", "0.5", "0.7", "mean")]
             precision = _mean(cell.precision["mean"] if cell.precision else None for cell in cells)
             rows.append((method_title(method), way, [*recalls, precision]))
     return rows
 
 
-def object_rows(found: Sequence[ObjectScores]) -> list[tuple[str, list[str]]]:
+def object_rows(scores: Sequence[ObjectScores]) -> list[tuple[str, list[str]]]:
     """What was counted, and a cell for each score as "name value"; means over runs."""
 
     def mean(name: str, part: str, score: str, digits: int = 1) -> str:
-        values = [getattr(one, score) for run in found if (one := getattr(run, part)) is not None]
+        values = [getattr(one, score) for run in scores if (one := getattr(run, part)) is not None]
         return f"{name} {number(mean_or_none(values), digits)}"
 
-    first, rows = found[0], []
+    first, rows = scores[0], []
     for part, title in (("every_frame", "all boxes"), ("several", "frames with several boxes")):
         if (of_first := getattr(first, part)) is not None:
             names = {"AP50": "ap50", "mean of classes": "class_ap50", "recall": "recall", "precision": "precision"}
@@ -179,10 +179,10 @@ def object_rows(found: Sequence[ObjectScores]) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def _print_objects(console: Console, found: Sequence[ObjectScores | None]) -> None:
+def _print_objects(console: Console, scores: Sequence[ObjectScores | None]) -> None:
     """Print all boxes, presence and tracks, where every run has them."""
-    known = [one for one in found if one is not None]
-    if len(known) == len(found):
+    known = [one for one in scores if one is not None]
+    if len(known) == len(scores):
         console.print("as 'colocam localize' finds them, tag given (boxes and tracks: --instances)", soft_wrap=True)
         for title, cells in object_rows(known):
             console.print(f"  {title}: {', '.join(cells)}", soft_wrap=True)
@@ -219,12 +219,12 @@ def escape(name: str) -> str:
 
 def dense_cells(row: DenseRow) -> list[str]:
     """The cells of a row, in the order of ``COLUMNS``; the second of a pair is that with the tag."""
-    free, told = row.without_tag, row.with_tag
+    free, tagged = row.without_tag, row.with_tag
     return [
         *(number(free.class_right), number(free.switches, 1 if row.name == "mean of shots" else 0)),
-        *(number(free.corloc), number(told.corloc)),
-        *(number(free.mean_iou, 2), number(told.mean_iou, 2)),
-        *(number(free.jitter, 3), number(told.jitter, 3), number(row.true_jitter, 3)),
+        *(number(free.corloc), number(tagged.corloc)),
+        *(number(free.mean_iou, 2), number(tagged.mean_iou, 2)),
+        *(number(free.jitter, 3), number(tagged.jitter, 3), number(row.true_jitter, 3)),
         number(free.frames_per_second, 0),
     ]
 
@@ -269,7 +269,7 @@ def _print_shots(console: Console, result: DenseEvaluation) -> None:
 
 def by_protocol(evaluation: Evaluation) -> dict[str, dict[str, CorLoc]]:
     """Protocol → method → result, in the order of the tables."""
-    found = {
+    values = {
         protocol: {
             method: evaluation.methods[method][protocol]
             for method in ordered_methods(evaluation.methods)
@@ -277,7 +277,7 @@ def by_protocol(evaluation: Evaluation) -> dict[str, dict[str, CorLoc]]:
         }
         for protocol in PROTOCOLS
     }
-    return {protocol: cells for protocol, cells in found.items() if cells}
+    return {protocol: cells for protocol, cells in values.items() if cells}
 
 
 def class_rows(cells: Iterable[CorLoc]) -> list[tuple[str, list[float | None], float | None]]:

@@ -118,8 +118,8 @@ def _case(
     images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}")]
     for method in methods:
         # one box, or all boxes of several objects
-        found = [_box(corners, scale) for corners in row[f"boxes__{method}"].reshape(-1, 4)]
-        box, *others = found
+        boxes = [_box(corners, scale) for corners in row[f"boxes__{method}"].reshape(-1, 4)]
+        box, *others = boxes
         heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
         if "doubt" in meta:
             verdict, right, overlap = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", None, None

@@ -149,10 +149,10 @@ def few_boxes(protocols: Mapping[str, Mapping[str, CorLoc]]) -> str:
     points = gain([cell.average for cell in pair])
     if points is None:
         return ""
-    told = f"CorLoc {pair[0].average:.1f} % with tags alone, {pair[1].average:.1f} % with a threshold from boxes"
+    sentence = f"CorLoc {pair[0].average:.1f} % with tags alone, {pair[1].average:.1f} % with a threshold from boxes"
     if points < NOTICED:
-        return f"{told} of the validation videos: boxes do not help to choose it here."
-    return f"{told} of the validation videos: {_points(points)} points."
+        return f"{sentence} of the validation videos: boxes do not help to choose it here."
+    return f"{sentence} of the validation videos: {_points(points)} points."
 
 
 def _points(value: float) -> str:

@@ -63,18 +63,24 @@ def frames_of(clip: CachedClip) -> Iterator[VideoFrame]:
 def _save(path: Path, localizer: Localizer, clips: Sequence[CachedClip], chosen: Sequence[Doubtful]) -> None:
     """Write frames, maps, boxes and reasons; the videos are processed again, so that not all maps must be kept."""
     seen = {}
-    for number in sorted({one.video for one in chosen}):
-        wanted = {one.frame for one in chosen if one.video == number}
+    for number in sorted({doubtful.video for doubtful in chosen}):
+        wanted = {doubtful.frame for doubtful in chosen if doubtful.video == number}
         for frame, found in localizer.stream(frames_of(clips[number])):
             if found.frame in wanted:
                 seen[number, found.frame] = frame.image, found
     meta = []
-    for one in chosen:
-        _, found = seen[one.video, one.frame]
-        clip = clips[one.video].clip
-        told = {"clip": clip.name, "tag": clip.tag, "frame": one.frame, "doubt": one.doubt, "reason": one.reason}
-        meta.append({**told, "predicted": found.tag, "probability": found.probability})
-    shown = [seen[one.video, one.frame] for one in chosen]
+    for doubtful in chosen:
+        _, found = seen[doubtful.video, doubtful.frame]
+        clip = clips[doubtful.video].clip
+        fields = {
+            "clip": clip.name,
+            "tag": clip.tag,
+            "frame": doubtful.frame,
+            "doubt": doubtful.doubt,
+            "reason": doubtful.reason,
+        }
+        meta.append({**fields, "predicted": found.tag, "probability": found.probability})
+    shown = [seen[doubtful.video, doubtful.frame] for doubtful in chosen]
     arrays: dict[str, npt.NDArray[np.generic]] = {
         "images": np.stack([image for image, _ in shown]),
         "heatmaps": np.stack([(255 * found.heatmap).astype(np.uint8) for _, found in shown]),

@@ -88,17 +88,17 @@ def find_objects(
     work = partial(_objects, shows)
     batches = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
 
-    def prepare(own: slice) -> tuple[npt.NDArray[np.int64], Levels, list[WarmPoints]]:
-        inside = inside_square(images[own], segmenter.side)
-        return inside, squares(images[own], inside, segmenter.side), parallel_map(warm_points, levels[own])
+    def prepare(batch: slice) -> tuple[npt.NDArray[np.int64], Levels, list[WarmPoints]]:
+        inside = inside_square(images[batch], segmenter.side)
+        return inside, squares(images[batch], inside, segmenter.side), parallel_map(warm_points, levels[batch])
 
-    found: list[list[ObjectMask]] = []
+    objects: list[list[ObjectMask]] = []
     with ThreadPoolExecutor(1, "squares") as pool:  # prepares the next frames while the segmenter computes
-        for own, (inside, filled, warm) in zip(batches, pool.map(prepare, batches), strict=True):
+        for rows, (inside, filled, warm) in zip(batches, pool.map(prepare, batches), strict=True):
             masks = _masks(segmenter, filled, inside, [one.points for one in warm])
-            found += parallel_map(work, images[own], levels[own], (inside / segmenter.side).tolist(), warm, masks)
+            objects += parallel_map(work, images[rows], levels[rows], (inside / segmenter.side).tolist(), warm, masks)
             passed(len(masks))
-    return found
+    return objects
 
 
 def warm_points(level: Levels) -> WarmPoints:
@@ -133,17 +133,17 @@ def _masks(
     if not most:
         return masks
     embedded = segmenter.embed(filled)
-    given = np.zeros((len(points), -(-most // CHUNK) * CHUNK, 2, 2), np.float32)
-    labels = np.full(given.shape[:3], PADDING, np.int64)
-    for row, (size, own) in enumerate(zip(inside, points, strict=True)):
-        given[row, : len(own), 0] = own * size - 0.5  # the center of a pixel is at a whole number
-        labels[row, : len(own), 0] = POINT
+    prompts = np.zeros((len(points), -(-most // CHUNK) * CHUNK, 2, 2), np.float32)
+    labels = np.full(prompts.shape[:3], PADDING, np.int64)
+    for row, (size, warm) in enumerate(zip(inside, points, strict=True)):
+        prompts[row, : len(warm), 0] = warm * size - 0.5  # the center of a pixel is at a whole number
+        labels[row, : len(warm), 0] = POINT
     for start in range(0, most, CHUNK):
-        some = slice(start, start + CHUNK)
-        found = segmenter.masks(embedded, Prompts(given[:, some], labels[:, some]))
-        per_prompt, cells = found.logits.shape[2], found.logits.shape[-1]
-        logits = found.logits.reshape(len(points), -1, cells, cells)
-        quality = to_host(found.quality).reshape(len(points), -1).astype(np.float64)
+        chunk = slice(start, start + CHUNK)
+        made = segmenter.masks(embedded, Prompts(prompts[:, chunk], labels[:, chunk]))
+        per_prompt, cells = made.logits.shape[2], made.logits.shape[-1]
+        logits = made.logits.reshape(len(points), -1, cells, cells)
+        quality = to_host(made.quality).reshape(len(points), -1).astype(np.float64)
         if not np.isfinite(quality).all():
             raise ColocamError(
                 f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged"
@@ -154,8 +154,8 @@ def _masks(
         )
         stability = strict / np.maximum(loose, 1)
         share = area / to_host(within.sum((-2, -1)))
-        asked = np.repeat(labels[:, some, 0] == POINT, per_prompt, axis=1)
-        usable = asked & (quality > LEAST_QUALITY) & (stability > LEAST_STABILITY)
+        is_prompt = np.repeat(labels[:, chunk, 0] == POINT, per_prompt, axis=1)
+        usable = is_prompt & (quality > LEAST_QUALITY) & (stability > LEAST_STABILITY)
         usable &= (share > LEAST_AREA) & (share < MOST_AREA)
         for row in np.flatnonzero(usable.any(1)).tolist():
             masks[row].logits.append(logits[row][np.flatnonzero(usable[row]).tolist()])
@@ -210,22 +210,22 @@ def _objects(
     size = np.array(inside) * cells
     hard = (logits > 0) * like(cells_inside(size[None], cells), logits)
     flat = _floats(hard.reshape(len(hard), -1))
-    found = distinct(to_host(flat @ flat.T).astype(np.float64), np.concatenate(masks.quality))
-    outlines = to_host(hard[found.kept.tolist()]).astype(np.uint8)
+    apart = distinct(to_host(flat @ flat.T).astype(np.float64), np.concatenate(masks.quality))
+    outlines = to_host(hard[apart.kept.tolist()]).astype(np.uint8)
     heat = np.zeros((cells, cells), np.uint8)
     warp(level, heat, tuple(size / level.shape[::-1]))
     means = np.array([_heat(one, heat, size) for one in outlines])
-    votes = found.votes * (USUAL / warm.side) ** 2
-    share = np.diagonal(found.common) / size.prod()
-    scores = found.quality * np.maximum(means[:, 0] - SURROUNDINGS * means[:, 1], 0) * votes**VOTES * share**SIZE
+    votes = apart.votes * (USUAL / warm.side) ** 2
+    share = np.diagonal(apart.common) / size.prod()
+    scores = apart.quality * np.maximum(means[:, 0] - SURROUNDINGS * means[:, 1], 0) * votes**VOTES * share**SIZE
     if shows is not None and scores.any():
         width, height = np.rint(size).astype(int).clip(1).tolist()
         best = np.argsort(-scores, kind="stable")[: min(MOST_CROPS, np.count_nonzero(scores))]
         classified = np.zeros_like(scores)
         classified[best] = scores[best] * shows(image, outlines[best, :height, :width]) ** CLASS
         scores = classified
-    chosen = suppress(found.common, scores)
-    shapes = to_host(logits[found.kept[chosen].tolist()])
+    chosen = suppress(apart.common, scores)
+    shapes = to_host(logits[apart.kept[chosen].tolist()])
     sizes = image.shape[1::-1]
     objects = [_outline(shape, outlines[at], sizes, size) for at, shape in zip(chosen, shapes, strict=True)]
     pairs = zip(objects, scores[chosen].tolist(), strict=True)

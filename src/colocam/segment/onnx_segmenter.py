@@ -47,8 +47,8 @@ class OnnxSegmenter:
         (self._image,) = encoder.get_inputs()
         self._asked = {one.name: one for one in decoder.get_inputs()}
         self._features = [name for name in self._asked if name not in PROMPT_INPUTS]
-        given = [one.name for one in decoder.get_outputs()]
-        self._outputs = ["low_res_masks" if "low_res_masks" in given else "masks", "iou_predictions"]
+        outputs = [one.name for one in decoder.get_outputs()]
+        self._outputs = ["low_res_masks" if "low_res_masks" in outputs else "masks", "iou_predictions"]
         sides = [side for side in self._image.shape if isinstance(side, int) and side > 3]
         self.side = max(sides, default=SIDE)
 
@@ -57,8 +57,8 @@ class OnnxSegmenter:
         names = [one.name for one in self.encoder.get_outputs()]
         # A single output may have another name in the decoder.
         called = self._features if len(names) == len(self._features) == 1 else names
-        found = (_run(self.encoder, names, {self._image.name: self._input(image)}) for image in images)
-        return [dict(zip(called, outputs, strict=True)) for outputs in found]
+        embedded = (_run(self.encoder, names, {self._image.name: self._input(image)}) for image in images)
+        return [dict(zip(called, outputs, strict=True)) for outputs in embedded]
 
     def masks(self, embedded: list[dict[str, npt.NDArray[Any]]], prompts: Prompts, /) -> Masks:
         """One to three masks for each prompt, as the decoder has them."""
@@ -84,10 +84,10 @@ class OnnxSegmenter:
         sides = [side if isinstance(side, int) else CELLS for side in stated]
         parts = []
         for start in range(0, len(points), at_once):
-            own = slice(start, start + at_once)
+            chunk = slice(start, start + at_once)
             values: dict[str, npt.NDArray[Any]] = {
-                "point_coords": points[own],
-                "point_labels": labels[own],
+                "point_coords": points[chunk],
+                "point_labels": labels[chunk],
                 "mask_input": np.zeros((at_once, 1, *sides)),
                 "has_mask_input": np.zeros(1),
                 "orig_im_size": np.array([self.side, self.side]),
@@ -95,7 +95,7 @@ class OnnxSegmenter:
             asked = {name: value for name, value in values.items() if name in self._asked}
             typed = {name: value.astype(_TYPES[self._asked[name].type]) for name, value in asked.items()}
             given = typed | {name: features[name] for name in self._features}
-            parts.append(_checked(_run(self.decoder, self._outputs, given), len(points[own])))
+            parts.append(_checked(_run(self.decoder, self._outputs, given), len(points[chunk])))
         logits, quality = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
         first = int(quality.shape[1] == 4)  # of four masks the first is meant for several points
         return logits[:, first:], quality[:, first:]
@@ -141,12 +141,12 @@ def _run(
     session: "onnxruntime.InferenceSession", names: list[str], values: dict[str, npt.NDArray[Any]]
 ) -> list[npt.NDArray[Any]]:
     try:
-        found = session.run(names, values)
+        outputs = session.run(names, values)
     except Exception as error:  # its errors have no common base
         raise ColocamError(f"onnxruntime cannot run the segmenter: {first_line(error)}") from error
-    if not all(isinstance(one, np.ndarray) for one in found):
+    if not all(isinstance(one, np.ndarray) for one in outputs):
         raise ColocamError("the outputs of the segmenter must be arrays of numbers")
-    return list(found)
+    return list(outputs)
 
 
 def _checked(outputs: list[npt.NDArray[Any]], prompts: int) -> list[npt.NDArray[Any]]:

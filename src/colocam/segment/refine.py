@@ -103,9 +103,9 @@ def mask_candidates(
     """
     batches = [slice(start, start + BATCH) for start in range(0, len(images), BATCH)]
 
-    def prepare(own: slice) -> tuple[Levels, Prompts]:
-        inside = inside_square(images[own], segmenter.side)
-        return squares(images[own], inside, segmenter.side), map_prompts(levels[own], inside)
+    def prepare(batch: slice) -> tuple[Levels, Prompts]:
+        inside = inside_square(images[batch], segmenter.side)
+        return squares(images[batch], inside, segmenter.side), map_prompts(levels[batch], inside)
 
     parts, started = [], deque[Callable[[], tuple[Array, Float64Array, Float64Array, Float64Array]]]()
 
@@ -114,8 +114,8 @@ def mask_candidates(
         passed(len(parts[-1][0]))
 
     with ThreadPoolExecutor(1, "squares") as pool:  # prepares the next frames while the segmenter computes
-        for own, prepared in zip(batches, pool.map(prepare, batches), strict=True):
-            started.append(_start_masks(segmenter, images[own], levels[own], *prepared))
+        for rows, prepared in zip(batches, pool.map(prepare, batches), strict=True):
+            started.append(_start_masks(segmenter, images[rows], levels[rows], *prepared))
             if len(started) > 1:  # a GPU has the next frames to compute while the host waits for these
                 finish()
     while started:
@@ -131,13 +131,13 @@ def _start_masks(
 
     With a GPU nothing is waited for here.
     """
-    found = segmenter.masks(segmenter.embed(filled), prompts)
-    cells = found.logits.shape[-1]
-    logits = found.logits.reshape(len(images), -1, cells, cells)
+    made = segmenter.masks(segmenter.embed(filled), prompts)
+    cells = made.logits.shape[-1]
+    logits = made.logits.reshape(len(images), -1, cells, cells)
     inside = inside_square(images, segmenter.side) * cells / segmenter.side
     target = like(maps_in_squares(targets(levels), inside, cells), logits)
     masks = (logits > 0) * like(cells_inside(inside, cells), logits)[:, None]
-    quality = found.quality.reshape(len(images), -1)
+    quality = made.quality.reshape(len(images), -1)
     fetched = fetch(quality, *_overlap_sums(masks, target), *_sides(masks))
     scale = np.tile(np.array([image.shape[1::-1] for image in images]) / inside, 2)[:, None]
 
@@ -334,8 +334,8 @@ def _extents(columns: npt.NDArray[np.bool_], rows: npt.NDArray[np.bool_]) -> Flo
     sides = []
     for filled in (columns, rows):
         first, last = filled.argmax(-1), filled.shape[-1] - filled[..., ::-1].argmax(-1)
-        some = filled.any(-1)
-        sides.append((first * some, last * some))
+        not_empty = filled.any(-1)
+        sides.append((first * not_empty, last * not_empty))
     (x1, x2), (y1, y2) = sides
     return np.stack([x1, y1, x2, y2], axis=-1).astype(np.float64)
 

@@ -49,10 +49,10 @@ def color_histograms(frames: npt.NDArray[np.uint8]) -> Histograms:
 def count_by_opencv(frames: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64]) -> None:
     """Count the values 0–255 in each quarter and channel of frames (T, H, W, 3); sets ``counts`` (T, 4, 3, 256)."""
     y, x = -(-frames.shape[1] // 2), frames.shape[2] // 2
-    for frame, own in zip(frames, counts, strict=True):
+    for frame, counts_of_frame in zip(frames, counts, strict=True):
         for quarter, part in enumerate((frame[:y, :x], frame[:y, x:], frame[y:, :x], frame[y:, x:])):
             for channel in range(3 if part.size else 0):
-                own[quarter, channel] = cv2.calcHist([part], [channel], None, [256], [0, 256]).ravel()
+                counts_of_frame[quarter, channel] = cv2.calcHist([part], [channel], None, [256], [0, 256]).ravel()
 
 
 def find_cuts(histograms: Histograms, ahead: int = 2) -> npt.NDArray[np.bool_]:

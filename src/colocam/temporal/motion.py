@@ -163,15 +163,15 @@ class WeighWindows:
         others = [*grays[1:], previous]
         examined = [min(start + 1, last) for start in range(0, len(grays), EVERY)]
         moves = spread(lambda at: residual_motion(grays[at], others[at]), examined)
-        found = list(zip(examined, moves, strict=True))
-        if not believed([(moved.inliers, contrast(levels[at], moved.residual)) for at, moved in found]):
+        measured = list(zip(examined, moves, strict=True))
+        if not believed([(moved.inliers, contrast(levels[at], moved.residual)) for at, moved in measured]):
             return levels
 
         def weighed(at: int) -> Levels:
-            where, moved = found[at // EVERY]
+            where, moved = measured[at // EVERY]
             return weigh(levels[at], moved.after(at - where if where < last else where - at))
 
-        good = [at for at in range(len(grays)) if found[at // EVERY][1].inliers >= OWN_INLIERS]
+        good = [at for at in range(len(grays)) if measured[at // EVERY][1].inliers >= OWN_INLIERS]
         return _replaced(levels, good, spread(weighed, good))
 
 
@@ -196,20 +196,20 @@ class WeighByPast:
 
         examined = [at for at, position in enumerate(positions) if position % EVERY == 1]
         moves = spread(lambda at: residual_motion(grays[at], before[at]), examined)
-        found = dict(zip(examined, moves, strict=True))
+        move_at = dict(zip(examined, moves, strict=True))
         good = []
         for at, position in enumerate(positions):
             if position == 0:
                 self._witnesses.clear()
                 continue
-            if at in found:
-                self._witnesses.append((found[at].inliers, contrast(levels[at], found[at].residual)))
+            if at in move_at:
+                self._witnesses.append((move_at[at].inliers, contrast(levels[at], move_at[at].residual)))
             enough = len(self._witnesses) >= LEAST_PAST and self._witnesses[-1][0] >= OWN_INLIERS
             if enough and believed(self._witnesses):
                 good.append(at)
 
         def weighed(at: int) -> Levels:
-            moved = found[at] if at in found else residual_motion(grays[at], before[at])
+            moved = move_at[at] if at in move_at else residual_motion(grays[at], before[at])
             return weigh(levels[at], moved.residual)
 
         return _replaced(levels, good, spread(weighed, good))

@@ -39,8 +39,8 @@ HOLD = 0.7
 def margin(candidates: Candidates, box: Float64Array) -> float:
     """Best score among the candidates with IoU ≥ 0.5 to ``box`` (4,), minus the best score among the others."""
     near = iou(box, candidates.boxes) >= 0.5
-    own, other = candidates.scores[near], candidates.scores[~near]
-    return float(own.max(initial=0.0) - other.max(initial=0.0))
+    near_scores, other = candidates.scores[near], candidates.scores[~near]
+    return float(near_scores.max(initial=0.0) - other.max(initial=0.0))
 
 
 def _changes(before: Float64Array, after: Float64Array, jump: float) -> Float64Array:
@@ -192,7 +192,7 @@ def boxes_of_shots(
     """
     rule = find_chooser(chooser)
     candidates = rule.candidates(maps, threshold)
-    boxes, found = np.zeros((len(maps), 4)), np.zeros(len(maps), bool)
+    boxes, has_box = np.zeros((len(maps), 4)), np.zeros(len(maps), bool)
     for _, group in groupby(range(len(maps)), key=lambda frame: int(clips[frame])):
         frames = list(group)
         if rule.by_shot:
@@ -203,5 +203,5 @@ def boxes_of_shots(
             choices = [0 if len(candidates[frame].boxes) else NONE for frame in frames]
         for frame, choice in zip(frames, choices, strict=True):
             if choice != NONE:
-                boxes[frame], found[frame] = candidates[frame].boxes[choice], True
-    return boxes, found
+                boxes[frame], has_box[frame] = candidates[frame].boxes[choice], True
+    return boxes, has_box

@@ -47,8 +47,10 @@ class Calibration(NamedTuple):
 
     def evidence(self, peaks: npt.NDArray[np.floating]) -> Float64Array:
         """Log-odds that peaks (any shape) belong to an object, within ± :data:`LIMIT`."""
-        found: Float64Array = np.minimum(np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT)
-        return found
+        evidence: Float64Array = np.minimum(
+            np.maximum(self.slope * peaks.astype(np.float64) + self.offset, -LIMIT), LIMIT
+        )
+        return evidence
 
 
 def with_foreground(evidence: Float64Array, foreground: float | npt.NDArray[np.floating]) -> Float64Array:
@@ -62,8 +64,8 @@ def with_foreground(evidence: Float64Array, foreground: float | npt.NDArray[np.f
         Within ± :data:`LIMIT`, like the evidence.
     """
     f = np.maximum(np.asarray(foreground, np.float64), LEAST_FOREGROUND)
-    found: Float64Array = np.maximum(-np.log(np.exp(-evidence) + (1 - f) / f), -LIMIT)
-    return found
+    evidence_of_frame: Float64Array = np.maximum(-np.log(np.exp(-evidence) + (1 - f) / f), -LIMIT)
+    return evidence_of_frame
 
 
 def calibrate(peaks: Float64Array, background: Float64Array) -> Calibration | None:
@@ -116,9 +118,9 @@ def absent_below(asked: float | None) -> float:
 def later_odds(evidence: list[float]) -> float:
     """Log-odds that the evidence of later frames adds to the current frame (the backward pass)."""
     odds = 0.0
-    for one in reversed(evidence):
-        e = exp(-abs(one + odds))  # the smaller of the two, which cannot overflow
-        there, gone = (1.0, e) if one + odds > 0 else (e, 1.0)
+    for value in reversed(evidence):
+        e = exp(-abs(value + odds))  # the smaller of the two, which cannot overflow
+        there, gone = (1.0, e) if value + odds > 0 else (e, 1.0)
         odds = log(((1 - VANISH) * there + VANISH * gone) / (APPEAR * there + (1 - APPEAR) * gone))
     return odds
 

@@ -58,20 +58,22 @@ def joined(device: str | None) -> Iterator[str | None]:
     if here.world == 1:
         yield device
         return
-    own = _own_device(device, here.local)
+    process_device = _own_device(device, here.local)
     with muted() if here.rank else nullcontext():
         try:
             if not dist.is_initialized():
                 dist.init_process_group("gloo", timeout=ALONE)
-            _group = _new_group(own)
+            _group = _new_group(process_device)
         except (RuntimeError, ValueError) as error:
             raise ColocamError(
                 f"the processes cannot connect: start them with torchrun ({first_line(error)})"
             ) from error
         try:
-            yield own
+            yield process_device
         except BaseException:
-            if own != "cpu":  # NCCL may wait for a process that is gone; the end of this one frees everything
+            if (
+                process_device != "cpu"
+            ):  # NCCL may wait for a process that is gone; the end of this one frees everything
                 _group = None
             raise
         finally:
@@ -179,8 +181,8 @@ def shares(counts: Sequence[Callable[[], Tensor]]) -> Sequence[Tensor | float]:
     """
     if world() == 1:
         return [1.0] * len(counts)
-    own = torch.stack([count().double() for count in counts])
-    return (own / reduce_(own.clone()).clamp(min=1)).float().unbind()
+    counts_here = torch.stack([count().double() for count in counts])
+    return (counts_here / reduce_(counts_here.clone()).clamp(min=1)).float().unbind()
 
 
 def sum_scalars(parts: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -62,15 +62,15 @@ def keep_decoder(run: Run, classifier: Classifier, method: str, validator: Valid
     if start is None or candidate is None or start.decoder == "train" or (folder / "last.json").is_file():
         return False
     if start.decoder == "auto":
-        found = likelihood(candidate, validator)
-        told = f"cross-entropy of held-out tags {found.crops:.2f} in its boxes, {found.whole:.2f} in whole frames"
+        likely = likelihood(candidate, validator)
+        sentence = f"cross-entropy of held-out tags {likely.crops:.2f} in its boxes, {likely.whole:.2f} in whole frames"
         journal.rewind(journal.length)  # the line of an interrupted run
-        journal.add(method, "val", 0, 0, crops=found.crops, whole=found.whole)
+        journal.add(method, "val", 0, 0, crops=likely.crops, whole=likely.whole)
         journal.flush()
-        if not found.fits:
-            say(f"{method}: the decoder of {start.model} does not find these tags ({told}): it is trained")
+        if not likely.fits:
+            say(f"{method}: the decoder of {start.model} does not find these tags ({sentence}): it is trained")
             return False
-        say(f"{method}: the decoder of {start.model} finds these tags ({told}): it stays as it is")
+        say(f"{method}: the decoder of {start.model} finds these tags ({sentence}): it stays as it is")
     card = candidate.card
     kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
     post = {"focus": card.focus, "chooser": card.chooser}
@@ -97,9 +97,9 @@ def likelihood(model: Model, validator: Validator) -> Likelihood:
     net, card, samples, device = model.net, model.card, validator.samples, validator.device
     levels = [torch.from_numpy(maps) for maps in map_batches(model_mapper(model), samples, card.size, device)]
     maps = torch.cat(levels).numpy()
-    corners, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
+    corners, has_box = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
     boxes = torch.from_numpy(corners).float() / maps.shape[1]
-    boxes[~torch.from_numpy(found)] = torch.tensor([0.0, 0.0, 1.0, 1.0])
+    boxes[~torch.from_numpy(has_box)] = torch.tensor([0.0, 0.0, 1.0, 1.0])
     losses: list[Tensor] = []
     at = 0
     for frames, classes in samples.batches(card.size, device):

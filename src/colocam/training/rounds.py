@@ -173,10 +173,10 @@ def _teacher_labels(run: Run, teacher: Path, clips: Sequence[CachedClip], folder
     The teacher reads frames of the size that it was trained on, which are cached beside those of the run.
     """
     model, size = open_teacher(teacher, run.catalogue.tags), read_config(teacher / "config.yaml").frames.resize
-    own = cache_frames([clip.clip for clip in clips], run.frames, size=size, max_frames=run.config.frames.per_clip)
+    cached = cache_frames([clip.clip for clip in clips], run.frames, size=size, max_frames=run.config.frames.per_clip)
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return own_labels(model, own, folder, run.device)
+    return own_labels(model, cached, folder, run.device)
 
 
 def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: torch.device) -> CamStore:
@@ -235,8 +235,8 @@ def _labels(model: Model, samples: Samples, device: torch.device) -> Levels:
         net.classifier.logits(frames).softmax(1).gather(1, classes[:, None])[:, 0]
         for frames, classes in samples.batches(card.size, device)
     ]
-    boxes, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
-    return box_labels(maps, boxes, found & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
+    boxes, has_box = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
+    return box_labels(maps, boxes, has_box & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
 
 
 def box_labels(maps: Levels, boxes: Float64Array, labeled: npt.NDArray[np.bool_]) -> Levels:

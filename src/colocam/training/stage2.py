@@ -47,11 +47,11 @@ def loss_terms(
         device: where to move their modules; None: nowhere.
         dense: for dense labels, without the terms that complete sparse seeds.
     """
-    own = {"seeds": 1.0, "crf": settings.crf, "size": settings.size, "coloc": settings.coloc, **settings.extra}
+    weights = {"seeds": 1.0, "crf": settings.crf, "size": settings.size, "coloc": settings.coloc, **settings.extra}
     for term in added:
-        if term.name in RESERVED | own.keys() or [other.name for other in added].count(term.name) > 1:
+        if term.name in RESERVED | weights.keys() or [other.name for other in added].count(term.name) > 1:
             raise ColocamError(f"terms: the name '{term.name}' is taken: choose another name for the term")
-    used = {name: weight for name, weight in own.items() if weight and not (dense and name in COMPLETING)}
+    used = {name: weight for name, weight in weights.items() if weight and not (dense and name in COMPLETING)}
     terms = [Term(name, weight, LOSSES[name].make(settings), LOSSES[name].mean_over) for name, weight in used.items()]
     for term in (*terms, *added):
         if isinstance(term.module, nn.Module):

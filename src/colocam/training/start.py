@@ -25,8 +25,8 @@ def start_folder(name: str) -> Path:
         return path.parent
     if (path / "model.json").is_file():
         return path
-    if (found := ready_run(name)) is not None:
-        return found
+    if (ready := ready_run(name)) is not None:
+        return ready
     known = sorted({card.parent.name for folder in ready_folders() for card in folder.glob("*/model.json")})
     listed = f"of a ready model ({', '.join(known)})" if known else "of a ready model (run 'pip install ./models')"
     raise ColocamError(f"start.model {name}: no such model: give a run folder with model.json, or the name {listed}")

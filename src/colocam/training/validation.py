@@ -68,8 +68,8 @@ class Validator:
     @torch.inference_mode()
     def accuracy(self, classifier: Classifier) -> float:
         """Share of the frames whose class is right, mean over the classes that occur, 0–1."""
-        found = [classifier.logits(frames).argmax(1) == classes for frames, classes in self._batches()]
-        right, classes = torch.cat(found).double().cpu(), self.samples.classes
+        correct = [classifier.logits(frames).argmax(1) == classes for frames, classes in self._batches()]
+        right, classes = torch.cat(correct).double().cpu(), self.samples.classes
         return float(torch.stack([right[classes == tag].mean() for tag in set(classes.tolist())]).mean())
 
     @torch.inference_mode()
@@ -108,8 +108,10 @@ class Validator:
 
         None where the validation frames do not suffice.
         """
-        found = [background_peaks(extract("cam", classifier, frames, classes)) for frames, classes in self._batches()]
-        peaks, background = (torch.cat(part).double().cpu().numpy() for part in zip(*found, strict=True))
+        peaks_of_batches = [
+            background_peaks(extract("cam", classifier, frames, classes)) for frames, classes in self._batches()
+        ]
+        peaks, background = (torch.cat(part).double().cpu().numpy() for part in zip(*peaks_of_batches, strict=True))
         return calibrate(peaks, background[np.isfinite(background)])
 
     def _choose(self, maps: Levels, boxes: list[Boxes], chooser: str = "largest") -> tuple[float, float]:

@@ -223,8 +223,8 @@ class _Waits(logging.Handler):
         self.seen, self._thread = False, threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
-        own = record.thread == self._thread
-        self.seen |= own and "called a synchronizing CUDA operation" in record.getMessage()
+        is_ours = record.thread == self._thread
+        self.seen |= is_ours and "called a synchronizing CUDA operation" in record.getMessage()
 
 
 def _fit(tensors: Tensors, buffers: Tensors, axis: int) -> bool:

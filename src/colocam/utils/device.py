@@ -47,8 +47,8 @@ def cores() -> int:
 
 def threads() -> int:
     """As many threads as torch uses; by default onnxruntime also counts cores that this process may not use."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdecimal() and int(asked) > 0 else cores()
+    stated = os.environ.get("OMP_NUM_THREADS", "")
+    return int(stated) if stated.isdecimal() and int(stated) > 0 else cores()
 
 
 def choose_device(name: str | None) -> "torch.device":

@@ -121,15 +121,15 @@ def _of_bytes(path: Path) -> str:
 def _stated(kind: str, paths: Sequence[Path]) -> tuple[str, int, float]:
     """What the file system states of files, as a digest; their size in bytes; seconds of the latest change."""
     status = [path.stat() for path in paths]
-    for one in status:
-        _require_regular(one)
+    for entry in status:
+        _require_regular(entry)
     facts = [
         # Without the device: hosts number those of a network file system differently.
-        [os.fsencode(path.name).hex(), one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns]
-        for path, one in zip(paths, status, strict=True)
+        [os.fsencode(path.name).hex(), part.st_ino, part.st_size, part.st_mtime_ns, part.st_ctime_ns]
+        for path, part in zip(paths, status, strict=True)
     ]
     stated = hashlib.blake2b(json.dumps([kind, facts]).encode(), digest_size=32).hexdigest()
-    return stated, sum(one.st_size for one in status), max((one.st_ctime for one in status), default=0.0)
+    return stated, sum(part.st_size for part in status), max((part.st_ctime for part in status), default=0.0)
 
 
 def _require_regular(status: os.stat_result) -> None:

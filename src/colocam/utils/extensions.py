@@ -46,10 +46,10 @@ def load_light_extensions() -> None:
     if blocked:  # importing it takes seconds, in which the shell would not answer
         sys.modules["torch"] = None  # type: ignore[assignment]
     try:
-        for one in _extensions(named_extensions()):
+        for extension in _extensions(named_extensions()):
             # What an extension prints would be taken for a value.
             with suppress(ColocamError), redirect_stdout(StringIO()):
-                _load(*one)
+                _load(*extension)
     finally:
         if blocked:
             del sys.modules["torch"]

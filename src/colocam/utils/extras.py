@@ -104,9 +104,9 @@ def _commit() -> str:
         return noted.read_text(encoding="utf-8").strip()
     if not (clone / ".git").exists():
         return ""
-    asked = ["git", "-C", str(clone), "describe", "--always", "--dirty", "--exclude", "*"]
+    command = ["git", "-C", str(clone), "describe", "--always", "--dirty", "--exclude", "*"]
     try:
-        return subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603 - fixed words
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()  # noqa: S603 - fixed words
     except (OSError, subprocess.SubprocessError):
         return ""
 

@@ -331,11 +331,11 @@ def _read(marker: Path) -> Digests:
 
 def _files(folder: Path) -> list[str]:
     """Everything below a folder that is no folder itself, by its name; without temporary files and locks."""
-    found = []
+    paths = []
     for parent, folders, files in os.walk(folder):
         here = Path(parent)
         folders[:] = [name for name in folders if here != folder or not is_temporary(name)]
         links = [name for name in folders if (here / name).is_symlink()]
         names = [*(name for name in files if here != folder or not is_temporary(name)), *links]
-        found += [(here / name).relative_to(folder).as_posix() for name in names]
-    return sorted(found)
+        paths += [(here / name).relative_to(folder).as_posix() for name in names]
+    return sorted(paths)

@@ -22,5 +22,5 @@ def ready_folders() -> list[Path]:
 
 def ready_run(name: str) -> Path | None:
     """The run folder of a ready model; None where no such model is installed."""
-    found = [folder / name for folder in ready_folders() if (folder / name / "model.json").is_file()]
-    return found[-1] if found else None
+    runs = [folder / name for folder in ready_folders() if (folder / name / "model.json").is_file()]
+    return runs[-1] if runs else None

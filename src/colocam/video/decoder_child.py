@@ -144,9 +144,9 @@ class _Decoder:
             self.parent.send(
                 {"do": "opened", "info": info, "start": reader.start, "total": reader.total, "pictures": pictures}
             )
-            asked = self._await("frames")
-            self.layout = FrameLayout(*asked["layout"])
-            choice = FrameChoice(**{**asked["choice"], "frames": tuple(asked["choice"]["frames"])})
+            message = self._await("frames")
+            self.layout = FrameLayout(*message["layout"])
+            choice = FrameChoice(**{**message["choice"], "frames": tuple(message["choice"]["frames"])})
             for frame in reader.frames(choice):
                 self._put(frame)
             return reader.count, reader.ended

@@ -114,9 +114,9 @@ def draw_objects(image: Image, first: Localization, *others: Localization, overl
 
 def label_of(localization: Localization) -> tuple[str, str, str]:
     """Parts of the label of one frame: class, its probability in the shot, which decides it, and score of the box."""
-    found = f"box {localization.score:.2f}" if localization.box else "no box"
+    caption = f"box {localization.score:.2f}" if localization.box else "no box"
     shot = localization.shot_probability
-    return localization.tag, f"{100 * (localization.probability if shot is None else shot):.0f} %", found
+    return localization.tag, f"{100 * (localization.probability if shot is None else shot):.0f} %", caption
 
 
 def _number(localization: Localization) -> str:

@@ -257,11 +257,11 @@ class FencedReader(VideoReader):
             _warn_of_no_fence()
             self._check = lambda _, frames: self.limits.check_frames(self.source.name, frames)
             return super().__enter__()
-        one = self.source
-        asked = {"address": one.address, "format": one.format, "must_be_stored": one.must_be_stored}
+        source = self.source
+        fields = {"address": source.address, "format": source.format, "must_be_stored": source.must_be_stored}
         with ExitStack() as stack:
             self._decoder = stack.enter_context(borrowed_decoder())
-            self._decoder.begin(one.name, self.limits, do="open", threads=self.threads, **asked)
+            self._decoder.begin(source.name, self.limits, do="open", threads=self.threads, **fields)
             opened = self._decoder.receive(self.limits.open_seconds)
             fps = opened["info"].pop("fps")
             self.info = VideoInfo(**opened["info"], fps=None if fps is None else Fraction(fps))

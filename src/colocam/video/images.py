@@ -123,7 +123,7 @@ def image_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterato
     Raises:
         UnreadableError: no image can be read.
     """
-    found = False
+    has_images = False
     for index, path in enumerate(paths):
         try:
             image = read_image(path)
@@ -131,9 +131,9 @@ def image_frames(paths: Sequence[Path], rate: Fraction = Fraction(1)) -> Iterato
             say(f"warning: {error}")
             continue
         if image is not None:
-            found = True
+            has_images = True
             yield VideoFrame(index, float(index / rate), image)
-    if not found:
+    if not has_images:
         raise UnreadableError(f"cannot read {paths[0].parent}: none of its {len(paths)} images can be decoded")
 
 

@@ -117,11 +117,11 @@ class VideoReader:
             layout: what a decoder process gives of each frame; in this process it is the image.
         """
         size = (self.info.width, self.info.height)
-        for one in choice(self._counted()):
-            image = one.image()
+        for wanted in choice(self._counted()):
+            image = wanted.image()
             if (image.shape[1], image.shape[0]) != size:
                 image = cv2.resize(image, size, interpolation=cv2.INTER_AREA).astype(np.uint8, copy=False)
-            yield VideoFrame(one.index, one.pts, image)
+            yield VideoFrame(wanted.index, wanted.pts, image)
 
     def estimate(self, choice: FrameChoice = ALL) -> int:
         """Estimate from the header how many frames :meth:`frames` will yield; 0 for unknown."""
@@ -139,11 +139,11 @@ class VideoReader:
         self._stack.close()
 
     def _counted(self) -> Iterator[DecodedFrame]:
-        for one in self._decoded:
-            self.count = one.index + 1
+        for decoded in self._decoded:
+            self.count = decoded.index + 1
             if self._watch is not None:
-                self._watch(one.index)
-            yield one
+                self._watch(decoded.index)
+            yield decoded
         self.ended = True
 
     def _open_container(self, stack: ExitStack) -> Iterator[DecodedFrame]:

@@ -140,8 +140,8 @@ def _numbered(folder: Path) -> list[Path]:
     """Folders whose names are numbers, in order."""
     if not folder.is_dir():
         raise ColocamError(f"there is no folder {folder}: unpack the archive of version 1.0 as it is")
-    found = (entry for entry in folder.iterdir() if entry.name.isdecimal() and entry.is_dir())
-    return sorted(found, key=lambda entry: natural_key(entry.name))
+    numbered = (entry for entry in folder.iterdir() if entry.name.isdecimal() and entry.is_dir())
+    return sorted(numbered, key=lambda entry: natural_key(entry.name))
 
 
 def is_v2(root: Path) -> bool:
@@ -215,14 +215,14 @@ def _labels(root: Path, tag: str, variable: str, images: dict[int, Path], notes:
 def find_lists(root: Path, version: str) -> Path | None:
     """The folder of lists below ``root``, None if there is none; of several the one whose path names the version."""
     shallow = [root, *_folders(root), *(deeper for folder in _folders(root) for deeper in _folders(folder))]
-    found = [folder for folder in shallow if {"train", "test"} <= _split_folders(folder).keys()]
-    if len(found) > 1:
-        found = [folder for folder in found if version in str(folder.relative_to(root))] or found
-    if len(found) > 1:
+    roots = [folder for folder in shallow if {"train", "test"} <= _split_folders(folder).keys()]
+    if len(roots) > 1:
+        roots = [folder for folder in roots if version in str(folder.relative_to(root))] or roots
+    if len(roots) > 1:
         raise ColocamError(
-            f"{root} holds several folders of split lists ({found[0]}, {found[1]}): choose one with `lists`"
+            f"{root} holds several folders of split lists ({roots[0]}, {roots[1]}): choose one with `lists`"
         )
-    return found[0] if found else None
+    return roots[0] if roots else None
 
 
 def val_videos(lists: Path) -> set[tuple[str, int]]:
@@ -257,8 +257,8 @@ def _read_split(root: Path, folder: Path, split: Split, notes: Notes) -> Iterato
         name = _names(shot, folder / "image_ids.txt")
         listed = {tags[path] for path in (shot, *(f"{shot}/{p.name}" for p in images)) if path in tags}
         if listed != {name["tag"]}:
-            found = f"as {', '.join(sorted(listed))}" if listed else "nowhere"
-            raise ColocamError(f"{labels}: {shot} is labeled {found}, not as {name['tag']}")
+            where = f"as {', '.join(sorted(listed))}" if listed else "nowhere"
+            raise ColocamError(f"{labels}: {shot} is labeled {where}, not as {name['tag']}")
         video = f"{name['tag']}/{name['video']}"
         boxes = {path: np.array(corners[path]) for path in images if path in corners}
         yield Shot(f"{video}/{name['shot']}", name["tag"], video, split, images, boxes, sizes)
@@ -280,10 +280,10 @@ def _images(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str, t
 
 
 def _names(path: str, listed_in: Path) -> dict[str, str]:
-    found = LISTED_PATH.match(path)
-    if found is None or found["tag"] not in CLASSES:
+    match = LISTED_PATH.match(path)
+    if match is None or match["tag"] not in CLASSES:
         raise ColocamError(f"{listed_in}: {path!r} is no path of YouTube-Objects, such as cat/video-0001/shot-000000")
-    return found.groupdict(default="")
+    return match.groupdict(default="")
 
 
 def _lines(path: Path, numbers: int) -> Iterator[tuple[str, list[float]]]:

@@ -149,8 +149,8 @@ def corners_of(value: Any, where: str) -> Corners:  # noqa: ANN401
     if isinstance(value, np.ndarray) and value.size == 0:
         return np.zeros((0, 4))
     if not isinstance(value, np.ndarray) or (value.size != 4 and value.shape[-1] != 4):
-        found = f"shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
-        raise ColocamError(f"{where}: boxes must be rows of x0, y0, x1, y1, not {found}")
+        described = f"shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+        raise ColocamError(f"{where}: boxes must be rows of x0, y0, x1, y1, not {described}")
     return value.reshape(-1, 4).astype(np.float64)
 
 

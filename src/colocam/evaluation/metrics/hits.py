@@ -29,8 +29,8 @@ def top_k(logits: npt.NDArray[np.floating], tags: npt.NDArray[np.int64], k: int)
 
     A tie counts against the tag: a classifier with equal logits for all classes is never right.
     """
-    own = np.take_along_axis(logits, tags[:, None], axis=1)
-    right: npt.NDArray[np.bool_] = (logits >= own).sum(1) <= k
+    tag_logits = np.take_along_axis(logits, tags[:, None], axis=1)
+    right: npt.NDArray[np.bool_] = (logits >= tag_logits).sum(1) <= k
     return right
 
 

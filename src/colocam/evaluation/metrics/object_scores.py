@@ -88,8 +88,8 @@ def instance_scores(
     predicted: Sequence[Numbers], true: Sequence[Numbers], threshold: float | None = None
 ) -> InstanceScores:
     """Recall and precision over all boxes of all frames; arguments as in :func:`matches`."""
-    found, given = 100 * matches(predicted, true).sum(1), sum(map(len, predicted))
-    recall, precision = by_overlap(found / sum(map(len, true))), by_overlap(found / given) if given else None
+    percent, count = 100 * matches(predicted, true).sum(1), sum(map(len, predicted))
+    recall, precision = by_overlap(percent / sum(map(len, true))), by_overlap(percent / count) if count else None
     return InstanceScores(recall, precision, threshold)
 
 
@@ -114,13 +114,13 @@ def instances_of_maps(
     methods = {}
     for name, levels in maps.items():
         kept = checked_levels(levels[several])
-        given = thresholds[name]
-        box, found = largest_boxes(kept, given)
-        single = [one[None][: int(there)] for one, there in zip(box, found, strict=True)]
+        threshold = thresholds[name]
+        box, has_box = largest_boxes(kept, threshold)
+        single = [one[None][: int(there)] for one, there in zip(box, has_box, strict=True)]
         methods[name] = {
-            "tags-only": _at(kept, whole, given),
+            "tags-only": _at(kept, whole, threshold),
             "oracle-global": max((_at(kept, whole, float(t)) for t in THRESHOLDS), key=lambda one: one.recall["mean"]),
-            "one box": instance_scores(single, whole, given),
+            "one box": instance_scores(single, whole, threshold),
         }
     return Instances(len(whole), sum(map(len, whole)), methods)
 
@@ -260,10 +260,10 @@ def detection_scores(
         return DetectionScores(len(chosen), 0, precision=0.0 if any(map(len, found)) else None)
     counted = instance_scores(found, there)
     of_classes = []
-    for one in sorted(set(classes)):
-        own = [i for i in chosen if classes[i] == one]
-        if any(len(true[i]) for i in own):
-            frames = [predicted[i] for i in own], [scores[i] for i in own], [true[i] for i in own]
+    for tag in sorted(set(classes)):
+        of_tag = [i for i in chosen if classes[i] == tag]
+        if any(len(true[i]) for i in of_tag):
+            frames = [predicted[i] for i in of_tag], [scores[i] for i in of_tag], [true[i] for i in of_tag]
             of_classes.append(average_precision_50(*frames))
     return DetectionScores(
         frames=len(chosen),

@@ -99,12 +99,12 @@ def _boxes(video: LabeledVideo, frames: npt.NDArray[np.int64], boxes: npt.NDArra
     after = int(frames[-1]) + 1
     keys = [(*key, False) for key in zip(frames.tolist(), boxes.tolist(), strict=True)]
     keys += [(after, boxes[-1].tolist(), True)] if after < video.source.frames else []
-    found = []
+    elements = []
     for frame, box, outside in keys:
         corners = {name: f"{value:.2f}" for name, value in zip(CORNERS, box, strict=True)}
         state = {"frame": str(frame), "keyframe": "1", "outside": str(int(outside)), "occluded": "0"}
-        found.append(ET.Element("box", {**state, **corners, "z_order": "0"}))
-    return found
+        elements.append(ET.Element("box", {**state, **corners, "z_order": "0"}))
+    return elements
 
 
 def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
@@ -139,18 +139,18 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
 def _videos(file: Path, meta: ET.Element, tracks: Mapping[str, list[ImportedTrack]]) -> list[ImportedVideo]:
     """One video for each task; a file of one task or job has one, that of a project several with ``task_id``."""
     tasks = meta.findall("project/tasks/task") or meta.findall("task") or meta.findall("job")
-    whole = [track for own in tracks.values() for track in own]
+    whole = [track for of_task in tracks.values() for track in of_task]
     if not tasks:
         return [ImportedVideo((), whole)]
     videos = []
     for task in tasks:
         names = filter(None, (task.findtext("source"), task.findtext("name")))
-        own = tracks.get(task.findtext("id", ""), []) if len(tasks) > 1 else whole
+        of_task = tracks.get(task.findtext("id", ""), []) if len(tasks) > 1 else whole
         size = size_of(file, task.findtext("original_size/width"), task.findtext("original_size/height"))
         part = task.findtext("frame_filter") or task.findtext("start_frame") not in {None, "", "0"}
         # A task of a part of the frames does not say how many the video has.
         length = None if part or task.tag == "job" else whole_number(file, "size", task.findtext("size"))
-        videos.append(ImportedVideo(tuple(names), own, frames=length, size=size))
+        videos.append(ImportedVideo(tuple(names), of_task, frames=length, size=size))
     return videos
 
 

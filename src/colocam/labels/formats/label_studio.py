@@ -174,8 +174,8 @@ def packed(mask: npt.NDArray[np.bool_]) -> list[int]:
     flags = np.full(len(lengths), 0b111)  # a run, whose count has the last of the four sizes
     body = np.concatenate([_bits(flags, 3), _bits(lengths - 1, 16), _bits(values, 8)], axis=1)
     bits = np.concatenate([part.ravel() for part in (*header, body)])
-    found: list[int] = np.packbits(bits.astype(np.uint8)).tolist()
-    return found
+    packed_bytes: list[int] = np.packbits(bits.astype(np.uint8)).tolist()
+    return packed_bytes
 
 
 def _bits(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:

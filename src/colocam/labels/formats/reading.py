@@ -95,11 +95,11 @@ def files_of(path: Path, *endings: str) -> list[Path]:
     """The file itself, or all files of a folder and its folders with one of these endings, in natural order."""
     if not path.is_dir():
         return [path]
-    found = [one for one in path.rglob("*") if one.suffix.lower() in endings and one.is_file()]
-    found = [one for one in found if not one.name.startswith(".")]
-    if not found:
+    files = [one for one in path.rglob("*") if one.suffix.lower() in endings and one.is_file()]
+    files = [one for one in files if not one.name.startswith(".")]
+    if not files:
         raise ColocamError(f"{path}: no file ends in {' or '.join(endings)}: is it of another format?")
-    return sorted(found, key=lambda one: natural_key(str(one)))
+    return sorted(files, key=lambda one: natural_key(str(one)))
 
 
 def read_label_text(path: Path) -> str:
@@ -289,8 +289,8 @@ def _places(known: Sequence[LabeledVideo]) -> dict[str, tuple[str, int]]:
     places: dict[str, tuple[str, int]] = {}
     twice: set[str] = set()
     for video in known:
-        for frame, (own, written) in enumerate(zip_longest(video.source.pictures, video.images, fillvalue="")):
-            stem = _stem(own)[1]
+        for frame, (picture, written) in enumerate(zip_longest(video.source.pictures, video.images, fillvalue="")):
+            stem = _stem(picture)[1]
             for name in {stem, f"{PurePosixPath(video.source.file).name}/{stem}", _stem(written)[1]} - {""}:
                 twice |= {name} & places.keys()
                 places[name] = video.name, frame

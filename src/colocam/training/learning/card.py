@@ -64,9 +64,9 @@ def right_at(levels: Levels, boxes: list[Boxes], chooser: str = "largest") -> Fl
 def _right_boxes(levels: Levels, boxes: list[Boxes], chooser: str, threshold: float) -> Float64Array:
     """(N,) how right the first candidate of each map is at τ, 0–1."""
     candidates = find_chooser(chooser).candidates(levels, threshold)
-    found = np.array([len(one.boxes) > 0 for one in candidates])
+    has_boxes = np.array([len(one.boxes) > 0 for one in candidates])
     first = np.array([one.boxes[0] if len(one.boxes) else np.zeros(4) for one in candidates], np.float64)
-    overlaps = np.where(found, best_overlaps(first[:, None], boxes)[:, 0], 0.0)
+    overlaps = np.where(has_boxes, best_overlaps(first[:, None], boxes)[:, 0], 0.0)
     right: Float64Array = np.mean([overlaps >= least for least in LEAST], axis=0)
     return right
 
@@ -186,9 +186,9 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     levels = np.concatenate(list(map_batches(model_mapper(model), samples, sizes.crop, device)))[rows]
     signs = []
     for images, classes in frames.samples.batches(sizes.crop, device):
-        found = net(images)
-        peaks = found.peaks.gather(1, classes[:, None])[:, 0]
-        signs.append(torch.stack([peaks.double(), foreground_of(foreground(found.map_logits)).double()]).cpu().numpy())
+        output = net(images)
+        peaks = output.peaks.gather(1, classes[:, None])[:, 0]
+        signs.append(torch.stack([peaks.double(), foreground_of(foreground(output.map_logits)).double()]).cpu().numpy())
     right, present = np.zeros((len(frames), len(GRID))), frames.present
     right[present] = right_at(levels[present], [boxes for boxes in frames.boxes if len(boxes)], card.chooser)
     peaks_and_foreground = np.concatenate(signs, axis=1)
@@ -205,8 +205,8 @@ def learned_card(card: Card, seen: Observation, frames: CorrectedFrames, *, thre
         changes = {"threshold": chosen, "threshold_from": "corrections", "class_thresholds": None}
     if presence:
         before = None if card.presence is None else Calibration(*card.presence)
-        found = calibrate_presence(before, seen.peaks, seen.foreground, with_box, weights)
-        changes["presence"] = None if found is None else tuple(found)
+        calibration = calibrate_presence(before, seen.peaks, seen.foreground, with_box, weights)
+        changes["presence"] = None if calibration is None else tuple(calibration)
     return card.model_copy(update=changes)
 
 
@@ -240,15 +240,15 @@ def agreement(card: Card, seen: Observation, frames: CorrectedFrames) -> Agreeme
 
 def box_overlaps(card: Card, levels: Levels, frames: CorrectedFrames) -> Float64Array:
     """(N,) IoU of the box of each map with the nearest corrected box of its frame; 0 where the model finds none."""
-    own = card.class_thresholds or (card.threshold,) * len(card.tags)
+    of_class = card.class_thresholds or (card.threshold,) * len(card.tags)
     overlaps = np.zeros(len(frames))
-    thresholds = np.array([own[tag] for tag in frames.classes.tolist()])
+    thresholds = np.array([of_class[tag] for tag in frames.classes.tolist()])
     clips = frames.samples.indices.clips.numpy()
     for threshold in np.unique(thresholds).tolist():
         rows = np.flatnonzero(thresholds == threshold)
-        boxes, found = boxes_of_shots(levels[rows], threshold, card.chooser, clips[rows])
+        boxes, has_box = boxes_of_shots(levels[rows], threshold, card.chooser, clips[rows])
         best = best_overlaps(boxes[:, None], [frames.boxes[row] for row in rows.tolist()])[:, 0]
-        overlaps[rows] = np.where(found, best, 0.0)
+        overlaps[rows] = np.where(has_box, best, 0.0)
     return overlaps
 
 
@@ -286,9 +286,9 @@ class QuickLearner:
         before, self._seen = self._seen, {}
         clips = frames.samples.indices.clips.numpy()
         for index in dict.fromkeys(clips.tolist()):
-            own = frames.part(clips == index)
-            told = zip(own.samples.where(), own.classes.tolist(), own.boxes, strict=True)
-            key = tuple((clip.file, frame, tag, boxes.tobytes()) for (clip, frame), tag, boxes in told)
+            of_clip = frames.part(clips == index)
+            corrected = zip(of_clip.samples.where(), of_clip.classes.tolist(), of_clip.boxes, strict=True)
+            key = tuple((clip.file, frame, tag, boxes.tobytes()) for (clip, frame), tag, boxes in corrected)
             known = before.get(key)
-            self._seen[key] = known or observe(self.model, own, self.run.config.frames, self.run.device)
+            self._seen[key] = known or observe(self.model, of_clip, self.run.config.frames, self.run.device)
         return Observation(*map(np.concatenate, zip(*self._seen.values(), strict=True)))

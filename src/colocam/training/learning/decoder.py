@@ -129,7 +129,7 @@ def learning_task(
         }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:
-        frames, boxes, own = _view(loaded, size)
+        frames, boxes, own_maps = _view(loaded, size)
         inside = at_side(boxes, side)[:, 0] > 0.5
         known, images = loaded["known"][:, None, None], at_side(frames, side)
         with torch.no_grad(), half():
@@ -143,7 +143,7 @@ def learning_task(
             labels = box_seeds(old, inside, settings.seeds, *noise)
         else:
             labels = dense_labels(old, inside, core)
-        labels = torch.where(known, labels, sure_labels(at_side(own, side)[:, 0]))
+        labels = torch.where(known, labels, sure_labels(at_side(own_maps, side)[:, 0]))
         tensors = StepTensors(images, maps, logits, labels, loaded["sequences"], indices.count, epoch)
         losses = {term.name: term.weight * term.module(tensors) for term in summands}
         if projection:
@@ -179,12 +179,14 @@ def _read_own(store: CamStore | None, indices: BatchIndices, first: int) -> Tens
 
 def _view(loaded: Tensors, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """The sampled views of frames (B, 3, size, size), of the insides of boxes and of labels (B, 1, …), as floats."""
-    frames, inside, own = loaded["frames"], loaded["inside"][:, None], loaded["own"][:, None]
+    frames, inside, own_maps = loaded["frames"], loaded["inside"][:, None], loaded["own"][:, None]
     if "crops" in loaded:
         frames, inside = (crop(images, loaded["crops"], size).float() for images in (frames, inside))
         return frames, inside, torch.full_like(inside, 0.5)  # labels of a decoder's own boxes do not go with seeds
-    frames, inside, own = (resized_crop(images, loaded["rectangles"], size) for images in (frames, inside, own))
-    return jitter(frames, loaded["colors"]), inside, own
+    frames, inside, own_maps = (
+        resized_crop(images, loaded["rectangles"], size) for images in (frames, inside, own_maps)
+    )
+    return jitter(frames, loaded["colors"]), inside, own_maps
 
 
 def _replay_loss(logits: Tensor, old: Tensor, replayed: Tensor) -> Tensor:
@@ -234,9 +236,9 @@ def _plan(
 
     def corrected_sequence(clip: int) -> Tensor:
         """Corrected frames of a clip and, in the places that are left of a sequence, its clip-mates."""
-        own = frames_of[clip]
-        order = torch.randperm(len(own), generator=rng).tolist()
-        chosen = [own[index] for index in order[: max(n - 1, 1) if mates else n]]
+        frames_here = frames_of[clip]
+        order = torch.randperm(len(frames_here), generator=rng).tolist()
+        chosen = [frames_here[index] for index in order[: max(n - 1, 1) if mates else n]]
         if mates and n > len(chosen):
             others = SAMPLERS["interval"](lengths[clip], n - len(chosen), rng, window=1.0).tolist()
             chosen += [frame for frame in others if frame not in chosen]

@@ -115,10 +115,10 @@ class CorrectedFrames:
         for (clip, frame), tag in zip(self.places, self.classes.tolist(), strict=True):
             by_clip[clip][frame] = tag
         chosen: list[tuple[int, int, int]] = []
-        for clip, own in by_clip.items():
-            usual = next(iter(own.values()))
-            frames = sorted(own.keys() | set(evenly(len(self.samples.clips[clip]), CONTEXT)))
-            chosen += [(clip, frame, own.get(frame, usual)) for frame in frames]
+        for clip, of_clip in by_clip.items():
+            usual = next(iter(of_clip.values()))
+            frames = sorted(of_clip.keys() | set(evenly(len(self.samples.clips[clip]), CONTEXT)))
+            chosen += [(clip, frame, of_clip.get(frame, usual)) for frame in frames]
         row_of = {(clip, frame): row for row, (clip, frame, _) in enumerate(chosen)}
         rows = [row_of[place] for place in self.places]
         clips, positions, classes = torch.tensor(chosen, dtype=torch.int64).reshape(-1, 3).unbind(1)
@@ -142,13 +142,14 @@ def corrected_frames(
     tags = run.catalogue.tags
     by_clip: defaultdict[Clip, dict[int, list[Correction]]] = defaultdict(dict)
     finder = _Finder(run)
-    for one in corrections:
-        if one.tag and one.tag not in tags:
-            left_out[f"class {one.tag!r} is unknown to the model: its corrections serve as labels only"] += 1
-        elif (place := finder.find(one)) is None:
-            left_out[f"correction of {one.video!r}: no video of the run, and no file at {one.path or 'its path'}"] += 1
+    for correction in corrections:
+        if correction.tag and correction.tag not in tags:
+            left_out[f"class {correction.tag!r} is unknown to the model: its corrections serve as labels only"] += 1
+        elif (place := finder.find(correction)) is None:
+            file = correction.path or "its path"
+            left_out[f"correction of {correction.video!r}: no video of the run, and no file at {file}"] += 1
         else:
-            by_clip[place].setdefault(one.frame, []).append(one)
+            by_clip[place].setdefault(correction.frame, []).append(correction)
     cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
     rows: list[tuple[int, int, int]] = []
     boxes, weights, changed = [], [], []
@@ -156,18 +157,22 @@ def corrected_frames(
     for index, clip in enumerate(cached):
         frames = by_clip[clip.clip]
         weight_of = _weights(clip, frames)
-        usual = clip.clip.tag or next((one.tag for own in frames.values() for one in own if one.tag), "")
+        usual = clip.clip.tag or next(
+            (correction.tag for of_frame in frames.values() for correction in of_frame if correction.tag), ""
+        )
         for frame in sorted(frames):
-            own, position = _of_one_class(frames[frame], usual, left_out), int(np.searchsorted(clip.index, frame))
+            of_class, position = _of_one_class(frames[frame], usual, left_out), int(np.searchsorted(clip.index, frame))
             if position >= len(clip) or clip.index[position] != frame:
-                left_out[f"correction of {own[0].video!r}: the video has no frame {frame}"] += 1
-            elif not (tag := _class_of(own, usual, tagged=clip.clip in run.catalogue.clips)):
-                left_out[f"correction of {own[0].video!r}: no correction of the video states a class"] += 1
+                left_out[f"correction of {of_class[0].video!r}: the video has no frame {frame}"] += 1
+            elif not (tag := _class_of(of_class, usual, tagged=clip.clip in run.catalogue.clips)):
+                left_out[f"correction of {of_class[0].video!r}: no correction of the video states a class"] += 1
             elif (weight := weight_of[frame]) >= LEAST_WEIGHT:
                 rows.append((index, position, tags.index(tag)))
-                boxes.append(_scaled([box for one in own for box in one.boxes], clip, position, side))
+                boxes.append(
+                    _scaled([box for correction in of_class for box in correction.boxes], clip, position, side)
+                )
                 weights.append(weight)
-                changed.append(any(one.kind == "class" for one in own))
+                changed.append(any(correction.kind == "class" for correction in of_class))
     if not rows:
         reasons = "; ".join(left_out) or "no frame was set or checked by a person"
         raise ColocamError(f"no correction belongs to a frame that can be read: {reasons}")
@@ -178,19 +183,19 @@ def corrected_frames(
     return CorrectedFrames(samples, boxes, np.array(weights), np.array(changed, bool), np.array(held, bool))
 
 
-def _of_one_class(own: Sequence[Correction], usual: str, left_out: LeftOut) -> Sequence[Correction]:
+def _of_one_class(of_frame: Sequence[Correction], usual: str, left_out: LeftOut) -> Sequence[Correction]:
     """What was said of a frame, without the boxes of other classes: a frame has one map, and it teaches one class."""
-    stated = [one.tag for one in own if one.boxes]
+    stated = [one.tag for one in of_frame if one.boxes]
     tag = usual if usual in stated else next(iter(stated), usual)
-    for one in own:
+    for one in of_frame:
         if one.boxes and one.tag != tag:
             left_out[f"correction of {one.video!r}: boxes of {one.tag!r} in a frame that teaches {tag!r}"] += 1
-    return [one for one in own if not one.boxes or one.tag == tag]
+    return [one for one in of_frame if not one.boxes or one.tag == tag]
 
 
-def _class_of(own: Sequence[Correction], usual: str, *, tagged: bool) -> str:
+def _class_of(of_frame: Sequence[Correction], usual: str, *, tagged: bool) -> str:
     """Class of a frame: the tag of its clip, if there is one and the class was not changed, else the stated class."""
-    stated = (one.tag for one in own if one.tag and (one.kind == "class" or not tagged))
+    stated = (one.tag for one in of_frame if one.tag and (one.kind == "class" or not tagged))
     return next(stated, usual)
 
 
@@ -205,19 +210,19 @@ class _Finder:
             self.by_path[str(clip.path.absolute())].append(clip)
         self.files: dict[str, Clip | None] = {}
 
-    def find(self, one: Correction) -> Clip | None:
+    def find(self, correction: Correction) -> Clip | None:
         """The clip, None where there is none."""
-        for clip in self.by_path.get(one.path, []) if one.path else []:
-            time = one.pts
+        for clip in self.by_path.get(correction.path, []) if correction.path else []:
+            time = correction.pts
             if time is None or ((clip.start <= 0 or clip.start <= time) and (clip.end is None or time < clip.end)):
                 return clip
-        named = self.by_name.get(one.video)
-        if one.path and one.path not in self.files:
-            path = Path(one.path)
+        named = self.by_name.get(correction.video)
+        if correction.path and correction.path not in self.files:
+            path = Path(correction.path)
             images = images_of(path) if path.is_dir() else ()
-            found = Clip(one.video, one.tag, "train", path, one.path, frames=images)
-            self.files[one.path] = found if path.is_file() or images else None
-        file = self.files.get(one.path)
+            entry = Clip(correction.video, correction.tag, "train", path, correction.path, frames=images)
+            self.files[correction.path] = entry if path.is_file() or images else None
+        file = self.files.get(correction.path)
         # another video may have the name; a copy of the run's own is known by its content
         if file is None or (named is not None and named.digest and named.digest == clip_digest(file, self.digests)):
             return named
@@ -230,14 +235,14 @@ def _cached(run: Run, wanted: dict[Clip, set[int]], left_out: LeftOut) -> list[C
     listed = [clip for clip in wanted if clip in own]
     ready = cache_frames(listed, run.frames, size=sizes.resize, max_frames=sizes.per_clip) if listed else []
     complete = {clip.clip: clip for clip in ready if wanted[clip.clip] <= set(clip.index.tolist())}
-    found = []
+    clips = []
     for clip, frames in wanted.items():
         entry = complete.get(clip) or _read_frames(clip, frames, run.frames, sizes.resize)
         if entry is None:
             left_out[f"correction of {clip.name!r}: {clip.path} cannot be read"] += len(frames)
         else:
-            found.append(entry)
-    return found
+            clips.append(entry)
+    return clips
 
 
 def _read_frames(clip: Clip, frames: set[int], folder: Path, size: int) -> CachedClip | None:
@@ -267,19 +272,19 @@ def _read_frames(clip: Clip, frames: set[int], folder: Path, size: int) -> Cache
 def _weights(clip: CachedClip, frames: dict[int, list[Correction]]) -> dict[int, float]:
     """1 for key frames; others lose half with every :data:`HALF_LIFE` seconds from the nearest one, all without any."""
     times = dict(zip(clip.index.tolist(), clip.pts.tolist(), strict=True))
-    keys = np.array([times[frame] for frame, own in frames.items() if frame in times and _is_key(own)])
+    keys = np.array([times[frame] for frame, of_frame in frames.items() if frame in times and _is_key(of_frame)])
     weights = {}
-    for frame, own in frames.items():
+    for frame, of_frame in frames.items():
         away = np.abs(keys - times.get(frame, np.inf)).min(initial=np.inf)
-        weights[frame] = 1.0 if _is_key(own) else float(0.5 ** (away / HALF_LIFE))
+        weights[frame] = 1.0 if _is_key(of_frame) else float(0.5 ** (away / HALF_LIFE))
     return weights
 
 
-def _is_key(own: Sequence[Correction]) -> bool:
+def _is_key(of_frame: Sequence[Correction]) -> bool:
     """Whether a person set or checked a frame: an object in it, while no other one is interpolated."""
-    boxed = [one for one in own if one.boxes]
+    boxed = [one for one in of_frame if one.boxes]
     if not boxed:
-        return all(one.key for one in own)
+        return all(one.key for one in of_frame)
     return any(one.key for one in boxed) and all(one.key or one.kind == "accepted" for one in boxed)
 
 

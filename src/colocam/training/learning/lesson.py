@@ -201,27 +201,27 @@ class Lesson:
         self.note(name, new, kept=not worse)
         return old if worse else new
 
-    def agreement(self, one: Candidate) -> Agreement:
+    def agreement(self, candidate: Candidate) -> Agreement:
         """How well a candidate agrees with the held-out corrections; interpolated frames do not count."""
         held = self.frames.held_out & self.frames.key
-        return agreement(one.model.card, one.seen.part(held), self.frames.part(held))
+        return agreement(candidate.model.card, candidate.seen.part(held), self.frames.part(held))
 
     def proof(self, new: Candidate, *, changed: bool) -> Proof:
         """Compare the model before the lesson with a new one, by held-out video."""
         held = self.frames.held_out & self.frames.key & self.frames.present
         part, clips = self.frames.part(held), self.frames.samples.clips
 
-        def overlaps(one: Candidate) -> Float64Array:
-            return box_overlaps(one.model.card, one.seen.levels[held], part) if held.any() else np.zeros(0)
+        def overlaps(candidate: Candidate) -> Float64Array:
+            return box_overlaps(candidate.model.card, candidate.seen.levels[held], part) if held.any() else np.zeros(0)
 
         names = sorted({clip.clip.video for clip in clips})
         video = np.array([names.index(clips[clip].clip.video) for clip, _ in part.places], np.int64)
         return prove(overlaps(self.first or new), overlaps(new), video, len(names), changed=changed)
 
-    def note(self, name: str, one: Candidate, *, kept: bool) -> None:
+    def note(self, name: str, candidate: Candidate, *, kept: bool) -> None:
         """Add a part of learning to the report."""
         now = time.perf_counter()
-        self.stages.append(Stage(name, self.agreement(one), kept, now - self.clock))
+        self.stages.append(Stage(name, self.agreement(candidate), kept, now - self.clock))
         self.clock = now
 
     def class_loss(self, model: Model) -> float:
@@ -307,11 +307,11 @@ def _learn_decoder(lesson: Lesson, before: Candidate, how: Learning) -> Candidat
     return best
 
 
-def with_card(lesson: Lesson, one: Candidate, *, threshold: bool = True, presence: bool = False) -> Candidate:
+def with_card(lesson: Lesson, candidate: Candidate, *, threshold: bool = True, presence: bool = False) -> Candidate:
     """The candidate with a threshold or presence that agrees best with the corrections to learn from."""
-    seen, card = one.seen.part(~lesson.frames.held_out), one.model.card
+    seen, card = candidate.seen.part(~lesson.frames.held_out), candidate.model.card
     new = learned_card(card, seen, lesson.taught, threshold=threshold, presence=presence)
-    return Candidate(Model(one.model.net, new), one.seen)
+    return Candidate(Model(candidate.model.net, new), candidate.seen)
 
 
 def with_head(lesson: Lesson, model: Model, first_new: int = 0) -> Model:

@@ -68,10 +68,10 @@ class Learned:
         if self.classes:
             lines.append(f"learned new classes ({', '.join(self.classes)}), each as one more output of the classifier")
         for stage in self.stages:
-            one = stage.agreement
-            parts = [] if isnan(one.iou) else [f"IoU {one.iou:.3f}", f"CorLoc {one.corloc:.1f} %"]
-            parts += [] if isnan(one.presence_loss) else [f"presence loss {one.presence_loss:.3f}"]
-            unmeasured = stage.name == "presence" and isnan(one.presence_loss)
+            agreement = stage.agreement
+            parts = [] if isnan(agreement.iou) else [f"IoU {agreement.iou:.3f}", f"CorLoc {agreement.corloc:.1f} %"]
+            parts += [] if isnan(agreement.presence_loss) else [f"presence loss {agreement.presence_loss:.3f}"]
+            unmeasured = stage.name == "presence" and isnan(agreement.presence_loss)
             verdict = "" if stage.kept else f": {'not measured' if unmeasured else 'agrees less'}, not kept"
             lines.append(f"{stage.name:15} {', '.join(parts) or 'not measured'}{verdict}")
         if self.proof is not None:
@@ -90,10 +90,10 @@ def read_history(run: Path) -> History:
     if not path.is_file():
         return History()
     try:
-        told = parse_json(path.read_text(encoding="utf-8"))
-        if "learnt" in told:  # up to version 0.2.0
-            told["learned"] = told["learnt"]
-        return History(*(frozenset(map(str, told[name]["videos"])) for name in ("learned", "held_out")))
+        stored = parse_json(path.read_text(encoding="utf-8"))
+        if "learnt" in stored:  # up to version 0.2.0
+            stored["learned"] = stored["learnt"]
+        return History(*(frozenset(map(str, stored[name]["videos"])) for name in ("learned", "held_out")))
     except (ValueError, LookupError, TypeError) as error:
         raise ColocamError(f"{path} is damaged: restore it, or learn from the run before it") from error
 
