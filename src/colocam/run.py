@@ -70,7 +70,8 @@ class Run:
             return make_classifier(self.config, untrained(self.config), len(self.catalogue.tags))
 
         shapes = {key: tuple(tensor.shape) for key, tensor in tensors.items()}
-        described, weights = str(self.folder / "config.yaml"), f"classifier/{state['weights']}"
+        described = str(self.folder / "config.yaml")
+        weights = f"classifier/{state['weights']}"
         classifier = build_checked(build, self.config.backbone, shapes, described, weights)
         fill(classifier, tensors)
         return classifier.to(self.device).eval()

@@ -83,7 +83,8 @@ def _candidates(level: Levels, thresholds: list[float]) -> Candidates:
             order = sorted(range(len(contours)), key=areas.__getitem__, reverse=True)
             for i in [i for i in order if areas[i] >= LEAST_AREA * level.size] or order[:1]:
                 found.setdefault(contour_box(contours[i], level.shape), tau)
-    boxes, origins = np.array(list(found), np.float64).reshape(-1, 4), np.array(list(found.values()))
+    boxes = np.array(list(found), np.float64).reshape(-1, 4)
+    origins = np.array(list(found.values()))
     scores = explained(level, thresholds[0], boxes)
     best = np.sort(np.argsort(-scores[1:], kind="stable")[: MOST - 1] + 1)
     kept = np.concatenate([[0], best])[: len(boxes)]

@@ -35,8 +35,8 @@ COMMANDS: list[Callable[..., None]] = [
 ]
 LONG = {demo, train, learn, evaluate, localize, label, export_model, bench, study}
 for function in COMMANDS:
-    kind = FormatsCommand if function is export else LongCommand if function in LONG else Command
-    app.command(cls=kind)(function)
+    kind = LongCommand if function in LONG else Command
+    app.command(cls=FormatsCommand if function is export else kind)(function)
 app.command("import", cls=FormatsCommand)(import_)
 app.add_typer(index_app, name="index")
 app.add_typer(config_app, name="config")

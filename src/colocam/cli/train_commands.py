@@ -76,7 +76,9 @@ def _command(name: str, dataset: "Dataset") -> Any:  # noqa: ANN401 - a command 
 def _parameter(parameter: Parameter) -> Parameter:
     """Turn texts in ``Annotated`` into help, and those that begin with ``--`` into further names of the option."""
     positional = parameter.default is Parameter.empty and parameter.kind is not Parameter.KEYWORD_ONLY
-    stated = (Path if positional else str) if parameter.annotation is Parameter.empty else parameter.annotation
+    stated = parameter.annotation
+    if stated is Parameter.empty:
+        stated = Path if positional else str
     kind, *metadata = get_args(stated) if hasattr(stated, "__metadata__") else (stated,)
     texts = [text for text in metadata if isinstance(text, str)]
     names = [text for text in texts if text.startswith("--")]

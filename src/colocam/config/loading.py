@@ -75,7 +75,8 @@ def load_config(preset: str = "demo", file: Path | None = None, overrides: Seque
     if file is not None:
         if not stored(file).is_file():
             raise ColocamError(f"no configuration file at {file}: give a YAML file")
-        values, origin = _lay_over(values, parse_yaml(_text(file), str(file))), str(file)
+        values = _lay_over(values, parse_yaml(_text(file), str(file)))
+        origin = str(file)
     changes: dict[str, Any] = {}
     for override in overrides:
         changes = merge(changes, _parse_override(override))

@@ -312,7 +312,8 @@ def _clips_of_paths(table: Path, rows: list[Row]) -> list[Clip]:
         if frames and (start or end):
             raise ColocamError(f"{where}: a folder of images has no times: leave start and end empty")
         stem = str(PurePath(row["path"]).with_suffix("") if not frames else row["path"])
-        seconds = f"@{start or 0:g}-{'' if end is None else f'{end:g}'}" if start or end else ""
+        until = "" if end is None else f"{end:g}"
+        seconds = f"@{start or 0:g}-{until}" if start or end else ""
         name = row.get("clip") or stem + seconds
         # Clips cut from one file are one video, so that they fall into one split.
         video = row.get("video") or (name if uses[row["path"]] == 1 else stem)

@@ -154,7 +154,8 @@ def _check_disk(job: _Job, clips: Iterable[Clip]) -> None:
     with ThreadPoolExecutor(job.workers) as executor:
         counts = list(executor.map(_estimate, clips))
     frames = sum(counts if job.max_frames is None else (min(count, job.max_frames) for count in counts))
-    needed, free = frames * job.size**2 * 3 + RESERVE, shutil.disk_usage(job.folder).free
+    needed = frames * job.size**2 * 3 + RESERVE
+    free = shutil.disk_usage(job.folder).free
     if needed > free:
         raise ColocamError(
             f"{job.folder}: the frame cache needs about {needed / 1e9:.1f} GB for {frames} frames, but only "

@@ -83,7 +83,9 @@ def evaluate_dense(
     run = Path(run)
     if options.tag is not None or options.instances:
         raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
-    folder = Path(out) if out is not None else Path(f"{run.stem}-evaluation") if run.is_file() else run
+    folder = Path(f"{run.stem}-evaluation") if run.is_file() else run
+    if out is not None:
+        folder = Path(out)
     try_writing(folder)
     localizer = Localizer.open(run, options)
     card, segmenter = localizer.card, localizer.segmenter
@@ -137,13 +139,17 @@ def read_shots(manifest: Path, split: Split | None = None) -> tuple[list[Clip], 
     table = manifest / "manifest.csv" if manifest.is_dir() else manifest
     if {"frame", "x1"} <= read_rows(table)[0].keys():
         index = index_of_table(table)
-        clips, truth, has_split = list(index.clips), index.truth, True
+        clips = list(index.clips)
+        truth = index.truth
+        has_split = True
     else:
         boxes = table.with_name("truth.csv")
         if not boxes.is_file():
             raise ColocamError(f"{table} has no true boxes: give a table of frames with boxes, or add {boxes}")
         (clips, has_split), truth = read_manifest(table), read_truth(boxes)
-    splits = {split} if split else {"val", "test"} if has_split else {"train"}
+    splits = {"val", "test"} if has_split else {"train"}
+    if split:
+        splits = {split}
     in_splits = [clip for clip in clips if clip.split in splits]
     boxed = [clip for clip in in_splits if any(truth.frames.get(clip.name, {}).values())]
     if not boxed:
@@ -159,7 +165,8 @@ def _measure(free: Localizer, tagged: Localizer, clip: Clip, truth: Truth) -> Sh
     with_tag, same = _localize(tagged, clip, true, None if seen is None else seen.found.frame)
     example = None
     if seen and same:
-        found, wrong = {"without the tag": [seen.found], WAY: [same.found]}, -float(without_tag.overlaps.mean())
+        found = {"without the tag": [seen.found], WAY: [same.found]}
+        wrong = -float(without_tag.overlaps.mean())
         example = Example(clip, seen.image, true[seen.found.frame], found, wrong, "dense")
     return Shot(clip, true, without_tag, with_tag._replace(class_right=np.zeros(0, bool)), example)
 

@@ -68,7 +68,8 @@ class Glances:
     @cached_property
     def _opened(self) -> "tuple[Run, Samples, list[_Shown]]":
         """What is read once: the run, frames with a true box of the first test video of each class, and those shown."""
-        run, truth = open_run(self.folder), None if self.boxes is None else read_truth(self.boxes)
+        run = open_run(self.folder)
+        truth = None if self.boxes is None else read_truth(self.boxes)
         first = {clip.clip.tag: clip for clip in reversed(run.clips("val" if truth is None else "test"))}
         tags = run.catalogue.tags
         chosen = [first[tag] for tag in tags if tag in first]

@@ -53,7 +53,8 @@ def evaluate_objects(localizer: Localizer, clips: Sequence[Clip], truth: Truth, 
             scores = ObjectScores(presence=presence)
         if several:
             found, most_wrong = _several(localizer, clips, truth, advance)
-            scores, examples = replace(found, presence=scores.presence), most_wrong + examples
+            scores = replace(found, presence=scores.presence)
+            examples = most_wrong + examples
     save_examples(path, examples)
     return None if scores == ObjectScores() else scores
 

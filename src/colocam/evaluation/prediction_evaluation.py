@@ -107,7 +107,10 @@ def _boxes(
     data: EvaluatedData,
     size: int | None,
 ) -> PredictionEvaluation:
-    predicted, true, overlaps, tags = [], [], np.zeros(len(frames)), []
+    predicted = []
+    true = []
+    overlaps = np.zeros(len(frames))
+    tags = []
     for i, frame in enumerate(frames):
         found = table.get(frame.key, ())
         scale = np.ones(4) if size is None else frame.scale(size, size)

@@ -51,7 +51,9 @@ def refined_boxes(segmenter: Segmenter, samples: Samples, maps: Levels) -> Float
         samples: the frames, clip by clip and in order.
         maps: (N, S, S) their maps in 8 bits.
     """
-    boxes, size, row = np.zeros((len(samples), 4)), maps.shape[1], 0
+    boxes = np.zeros((len(samples), 4))
+    size = maps.shape[1]
+    row = 0
     with progress(f"masks of {segmenter.name}", len(samples), unit="frames") as advance:
         for clip, pairs in groupby(samples.where(), key=lambda pair: pair[0].clip):
             images = original_images(clip, [index for _, index in pairs])
@@ -244,7 +246,8 @@ def measure(evaluation_set: EvaluationSet, mapper: Mapper) -> MethodResult:
     threshold = mapper.threshold
     if threshold is None:
         threshold = tags_only_threshold(maps_of(run, mapper, evaluation_set.unlabeled))
-    thresholds, by_shot = mapper.class_thresholds or (threshold,), CHOOSERS[mapper.chooser].by_shot
+    thresholds = mapper.class_thresholds or (threshold,)
+    by_shot = CHOOSERS[mapper.chooser].by_shot
     grid = np.append(PUBLISHED_THRESHOLDS, thresholds)
     chosen_on: tuple[npt.NDArray[np.bool_], Frames] | float | None = None
     if validation.present.any():
@@ -355,7 +358,9 @@ def maps_of(run: Run, mapper: Mapper, samples: Samples) -> Levels:
 @torch.inference_mode()
 def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list[tuple[str, float]]]:
     """Logits (N, C) of the run's model, and its most probable tag of each frame with the probability."""
-    tags, parts, chosen = run.catalogue.tags, [], []
+    tags = run.catalogue.tags
+    parts = []
+    chosen = []
     classify: Callable[[Tensor], Tensor]
     if run.config.methods and run.config.stage2(run.config.methods[0]).crop_head:  # of crops, not of whole frames
         net = load_model(run.model_folder(run.config.methods[0])).net.to(run.device)

@@ -204,7 +204,9 @@ class RemoteNetwork:
 
     def postprocess(self, parts: Sequence[PassRows], how: PostProcessing, *_: Event) -> Waited:
         """Start to post-process maps; returns a function that waits for the result."""
-        slot, number, future = self._free_outputs.get(), self._number(), Future[list[object]]()
+        slot = self._free_outputs.get()
+        number = self._number()
+        future = Future[list[object]]()
         self._posts[number] = future
         colors, windows = (None if ids is None else ids.tolist() for ids in (how.colors, how.windows))
         rows = [[part.handle.number, part.start, part.stop] for part in parts]

@@ -121,7 +121,8 @@ class Tables:
         """
         source, written = task.video.source, self.writing.files(task.video, self.out)
         _refuse_long_name(task.video, written)
-        files, folder = [path for path in written if path is not None], written.table.parent
+        files = [path for path in written if path is not None]
+        folder = written.table.parent
         with ExitStack() as outer:
             reader = outer.enter_context(open_video(source, threads=worker.threads))
             with explain_os_errors(folder):
@@ -148,7 +149,9 @@ class Tables:
         return text_digest(json.dumps([key, written], sort_keys=True))
 
     def _write(self, task: LocalizeVideo, worker: Worker, reader: VideoReader, written: Written) -> dict[str, int]:
-        localizer, source, choice = worker.localizer(task.video.tag), reader.source, task.choice
+        localizer = worker.localizer(task.video.tag)
+        source = reader.source
+        choice = task.choice
         twice = written.video is not None and source.is_stored and _is_large(reader.info)
         images = written.video is not None and not twice
         counted = {"frames": 0, "empty": 0, "in_doubt": 0}

@@ -64,7 +64,9 @@ def unpacked(text: str) -> Any:  # noqa: ANN401 - whatever was packed
 
 def main(control: int, life: int, share: int) -> None:
     """Do task after task until the parent ends; ``share`` is the number of cores for this worker."""
-    parent, tasks, stopping = Parent(control, life), SimpleQueue[str](), threading.Event()
+    parent = Parent(control, life)
+    tasks = SimpleQueue[str]()
+    stopping = threading.Event()
 
     def stop(*_: object) -> None:
         """End, so that temporary files and locks are removed, and wait for no pass."""

@@ -86,7 +86,9 @@ class Backend:
     def __init__(self, model: Path, videos: Path, work: Path, device: str | None = None, **options: Any) -> None:  # noqa: ANN401
         if not videos.is_dir():
             raise ColocamError(f"{videos} is no folder: give the folder of the videos that Label Studio shows")
-        self.videos, self.work, self.version = videos, work, f"colocam {model.name}"
+        self.videos = videos
+        self.work = work
+        self.version = f"colocam {model.name}"
         asked = Model(model, make_options(device, **options))
         (self._localizer, *_) = asked.load()
         self._writing, self._key = Writing(annotate=False), asked.key(ALL)

@@ -27,7 +27,9 @@ class Actor:
     """The engine of one machine; Ray calls its methods in several threads."""
 
     def __init__(self, model: Model, workers: int, digests: Path, limit: float) -> None:
-        self._frames, self._lock, self._stack = 0, threading.Lock(), ExitStack()
+        self._frames = 0
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
         self._problem = ""
         try:
             self._pool = self._stack.enter_context(

@@ -102,7 +102,10 @@ def read_corrections(*paths: str | Path) -> list[Correction]:
 def _read(path: Path) -> list[Correction]:
     cells = read_cells(path, required=("video", "frame", "kind", "class", *CORNERS))
     video, kind, tag, origin, place, content = map(cells.text, ("video", "kind", "class", "origin", "path", "content"))
-    frame, pts, key, box = frame_indices(cells), cells.floats("pts"), cells.floats("key"), corners(cells)
+    frame = frame_indices(cells)
+    pts = cells.floats("pts")
+    key = cells.floats("key")
+    box = corners(cells)
     track = indices(cells, "track")
     cells.refuse("key", ~(np.isnan(key) | (key == 0) | (key == 1)), "must be 0 or 1")
     there = ~np.isnan(box[:, 0])

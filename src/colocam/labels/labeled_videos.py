@@ -95,8 +95,8 @@ class LabeledVideo:
         groups: dict[tuple[int, str, int], list[int]] = {}
         for row in objects:
             stated, tag = int(rows.track[row]), rows.tag[row]
-            key = (stated, "", -1) if stated >= 0 else (-1, tag, row if tag in crowded else -1)
-            groups.setdefault(key, []).append(row)
+            unstated_key = (-1, tag, row if tag in crowded else -1)
+            groups.setdefault((stated, "", -1) if stated >= 0 else unstated_key, []).append(row)
         return [self._track(id_, np.array(own)) for id_, own in enumerate(groups.values(), start=1)]
 
     def _track(self, id_: int, rows: Integers) -> Track:

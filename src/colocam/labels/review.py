@@ -216,7 +216,9 @@ def rank(
     """
     check(share, apart, purpose)
     found = signs(tables)
-    doubt, frame, pts = doubts(found), _joined(tables, "frame"), _joined(tables, "pts")
+    doubt = doubts(found)
+    frame = _joined(tables, "frame")
+    pts = _joined(tables, "pts")
     pts = np.where(np.isnan(pts), frame, pts)
     video = np.repeat(np.arange(len(tables)), [len(rows.frame) for rows in tables])
     # Sorted by frame, then by doubt, the last row of each frame is the most doubtful one.
@@ -263,7 +265,8 @@ def review_tables(
     paths, out = tables_of(tables), Path(out)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
         raise ArgumentError("out", f"must be another file than the table, got {out}")
-    rows, names = [read_table(path, required=("score",)) for path in paths], names_of(paths)
+    rows = [read_table(path, required=("score",)) for path in paths]
+    names = names_of(paths)
     write_queue(out, names, rank(rows, share, apart, purpose))
     doubted = [name for name, own in zip(names, rows, strict=True) if class_in_doubt(own.probability)]
     if doubted:

@@ -252,7 +252,9 @@ class LocalizationTable:
     ) -> None:
         if path.suffix.lower() not in {".csv", ".parquet"}:
             raise ColocamError(f"cannot write {path}: a localization table ends in .csv or .parquet")
-        self._path, self._images, self._video = path, images, () if video is None else (video,)
+        self._path = path
+        self._images = images
+        self._video = () if video is None else (video,)
         self._extra = tuple(extra)
         columns = {**_TYPES, **{name: _OPTIONAL[name] for name in extra}}
         self._kinds = [_PYTHON[kind] for kind in columns.values()]

@@ -125,7 +125,8 @@ class ProjectionLoss(nn.Module):
                 f"ProjectionLoss: needs maps and inside (B, H, W), got {tuple(maps.shape)} and {tuple(inside.shape)}"
             )
         require_finite("ProjectionLoss", maps=maps)
-        s, t = (maps if maps.dtype == torch.float64 else maps.float()), inside.to(maps.dtype)
+        s = maps if maps.dtype == torch.float64 else maps.float()
+        t = inside.to(maps.dtype)
         each = sum((_dice(s.amax(axis), t.amax(axis).to(s.dtype)) for axis in (1, 2)), start=s.new_zeros(len(s)))
         counted = inside.flatten(1).any(1).to(s.dtype)
         return (each * counted).sum() / 2 / counted.sum().clamp(min=1)

@@ -117,7 +117,9 @@ class _Residual(nn.Module):
 
     def __init__(self, parts: list[nn.Module], last: nn.Conv2d, downsample: nn.Module | None) -> None:
         super().__init__()
-        self.parts, self.last, self.downsample = nn.Sequential(*parts), ConvReLU(last), downsample
+        self.parts = nn.Sequential(*parts)
+        self.last = ConvReLU(last)
+        self.downsample = downsample
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, C, H, W) → (B, C', H', W')."""
@@ -133,7 +135,8 @@ def _residual(block: nn.Module) -> _Residual | None:
         return None
     names: tuple[str, ...]
     if kind.__name__ == "Bottleneck":
-        names, number = ("conv1", "bn1", "act1", "conv2", "bn2", "drop_block", "act2", "aa"), 3
+        names = ("conv1", "bn1", "act1", "conv2", "bn2", "drop_block", "act2", "aa")
+        number = 3
     else:
         names, number = ("conv1", "bn1", "drop_block", "act1", "aa"), 2
     last, norm, act = (parts.get(f"{name}{number}") for name in ("conv", "bn", "act"))

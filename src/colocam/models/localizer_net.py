@@ -130,7 +130,8 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
         with torch.inference_mode():
             net.eval()(torch.zeros(1, 3, side, side))
     except (AssertionError, RuntimeError, ValueError) as error:
-        name, also = classifier.encoder.backbone.name, "" if classifier.size is None else ", classifier.size"
+        name = classifier.encoder.backbone.name
+        also = "" if classifier.size is None else ", classifier.size"
         raise ColocamError(
             f"'{name}' cannot take frames of {side}×{side} pixels (frames.crop{also}): {first_line(error)}"
         ) from error

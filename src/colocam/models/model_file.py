@@ -140,7 +140,9 @@ def _check_depth(arguments: Mapping[str, object], tensors: int) -> None:
 
 
 def _total(value: object) -> int:
-    return sum(map(_total, value)) if isinstance(value, list | tuple) else int(value) if isinstance(value, int) else 0
+    if isinstance(value, list | tuple):
+        return sum(map(_total, value))
+    return int(value) if isinstance(value, int) else 0
 
 
 def _stored(weight: Tensor) -> Tensor:

@@ -75,7 +75,8 @@ def build_vgg(backbone: Backbone) -> Trunk:
     for name in [name for name, _ in network.named_children() if name != "features"]:
         delattr(network, name)
     load_weights(network, backbone.weights)
-    pools, widths = backbone.output_stride.bit_length() - 1, [stage["num_chs"] for stage in network.feature_info]
+    pools = backbone.output_stride.bit_length() - 1
+    widths = [stage["num_chs"] for stage in network.feature_info]
     return Trunk(Vgg(network.features, pools, widths[-1]), [*widths[1:pools], WIDTH], ("added.",), "unet with centre")
 
 

@@ -53,7 +53,8 @@ _WRAPPER = re.compile(r"^(?:(?:module|model|backbone|body|\.orig\.mod)\.)+")
 
 def create(backbone: Backbone, **arguments: Any) -> Any:  # noqa: ANN401 - timm's networks have no common type
     """Build a network of timm with ``backbone.args`` and ``arguments``; a file of weights replaces the download."""
-    name, download = backbone.name, backbone.pretrained and backbone.weights is None
+    name = backbone.name
+    download = backbone.pretrained and backbone.weights is None
     check_arguments(name, backbone.args)
     arguments = {**backbone.args, **arguments}
     try:

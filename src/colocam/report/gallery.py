@@ -114,7 +114,8 @@ def _case(
     image = np.asarray(resized, np.uint8)
     truth = [box for corners in row.get("truth", ()) if (box := _box(corners, scale))]
     tag, where = str(meta["tag"]), f"frame {meta['frame']} of {meta['clip']}"
-    seen = "" if "truth" not in row else ", with the true box in green" if truth else ", without the object"
+    seen = ", with the true box in green" if truth else ", without the object"
+    seen = seen if "truth" in row else ""
     images = [CaseImage("Frame", address(draw_localization(image, truth=truth), quality), f"{tag}: {where}{seen}")]
     for method in methods:
         # one box, or all boxes of several objects
@@ -122,9 +123,13 @@ def _case(
         box, *others = boxes
         heatmap = row[f"heatmaps__{method}"].astype(np.float32) / 255
         if "doubt" in meta:
-            verdict, right, overlap = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}", None, None
+            verdict = f"doubt {float(meta['doubt']):.2f}: {meta['reason']}"
+            right = None
+            overlap = None
         elif "verdict" in meta:
-            verdict, right, overlap = str(meta["verdict"]), bool(meta.get("right")), None
+            verdict = str(meta["verdict"])
+            right = bool(meta.get("right"))
+            overlap = None
         else:
             overlap = float(row[f"iou__{method}"]) if truth else None
             verdict, right = _verdict(box, overlap)

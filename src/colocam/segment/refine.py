@@ -107,7 +107,8 @@ def mask_candidates(
         inside = inside_square(images[batch], segmenter.side)
         return squares(images[batch], inside, segmenter.side), map_prompts(levels[batch], inside)
 
-    parts, started = [], deque[Callable[[], tuple[Array, Float64Array, Float64Array, Float64Array]]]()
+    parts = []
+    started = deque[Callable[[], tuple[Array, Float64Array, Float64Array, Float64Array]]]()
 
     def finish() -> None:
         parts.append(started.popleft()())
@@ -204,7 +205,8 @@ def _fit(image: Image, square: Levels, inside: tuple[int, int]) -> None:
     width, height = inside
     way = cv2.INTER_AREA if width < image.shape[1] else cv2.INTER_LINEAR
     cv2.resize(image, (width, height), square[:height, :width], interpolation=way)
-    lines, padding = square.reshape(len(square), -1), np.tile(np.array(PADDING_COLOR, np.uint8), len(square))
+    lines = square.reshape(len(square), -1)
+    padding = np.tile(np.array(PADDING_COLOR, np.uint8), len(square))
     lines[height:], lines[:height, 3 * width :] = padding, padding[3 * width :]  # by the line: 200 times as fast
 
 
@@ -333,7 +335,8 @@ def _sides(masks: Array) -> tuple[Any, Any]:
 def _extents(columns: npt.NDArray[np.bool_], rows: npt.NDArray[np.bool_]) -> Float64Array:
     sides = []
     for filled in (columns, rows):
-        first, last = filled.argmax(-1), filled.shape[-1] - filled[..., ::-1].argmax(-1)
+        first = filled.argmax(-1)
+        last = filled.shape[-1] - filled[..., ::-1].argmax(-1)
         not_empty = filled.any(-1)
         sides.append((first * not_empty, last * not_empty))
     (x1, x2), (y1, y2) = sides

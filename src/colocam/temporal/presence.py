@@ -175,7 +175,8 @@ class Presence:
     def _decide(self) -> float:
         frame = self._waiting.popleft()
         later = list(takewhile(lambda one: not one.cut, self._waiting))
-        tag = int((later[-1] if later else frame).total.argmax()) if self.tag is None else self.tag
+        last = later[-1] if later else frame
+        tag = int(last.total.argmax()) if self.tag is None else self.tag
         odds = float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later])
         return 1 / (1 + exp(-odds))  # the evidence is bounded
 

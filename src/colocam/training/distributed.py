@@ -243,7 +243,10 @@ class CpuBatchNorm(nn.Module):
 
     def __init__(self, norm: nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d) -> None:
         super().__init__()
-        self.weight, self.bias, self.momentum, self.eps = norm.weight, norm.bias, norm.momentum or 0.0, norm.eps
+        self.weight = norm.weight
+        self.bias = norm.bias
+        self.momentum = norm.momentum or 0.0
+        self.eps = norm.eps
         for name, buffer in norm.named_buffers(recurse=False):
             self.register_buffer(name, buffer)
         for name, child in norm.named_children():

@@ -66,14 +66,17 @@ def fit_frozen(run: Run, clips: Sequence[CachedClip], validator: Validator, jour
     ``last`` has no weights: it says that the stage is finished. The features of each view are kept until then, so that
     an interruption loses one view at most.
     """
-    config, tags, folder = run.config, run.catalogue.tags, run.folder / "classifier"
+    config = run.config
+    tags = run.catalogue.tags
+    folder = run.folder / "classifier"
     if (saved := load_checkpoint(folder, "last")) is not None:
         journal.length = saved[1]["journal"]
         return
     journal.rewind(0)
     if config.start is None:
         _warn(config.backbone)
-    classifier, size = new_classifier(config, len(tags)).to(validator.device).eval(), config.frames.crop
+    classifier = new_classifier(config, len(tags)).to(validator.device).eval()
+    size = config.frames.crop
 
     def crops(_: int, rows: slice, rng: torch.Generator) -> Tensor:
         return sample_resized_crops(rows.stop - rows.start, AREA, ASPECT, rng)
@@ -105,7 +108,9 @@ def fit_crop_head(run: Run, net: LocalizerNet, clips: Sequence[CachedClip], fold
         clips: of the training videos.
         folder: of the method in the run folder.
     """
-    head, kept, size = net.crop_head, folder / "crop_head", run.config.frames.crop
+    head = net.crop_head
+    kept = folder / "crop_head"
+    size = run.config.frames.crop
     assert head is not None
     if (saved := load_checkpoint(kept, "best")) is not None:
         head.load_state_dict(saved[0])
@@ -198,7 +203,8 @@ def _fit_head(
                 kept = torch.cat(found).cpu().numpy()
                 write_array(folder / f"view-{view}.npy", kept)
             parts.append(torch.from_numpy(np.array(kept)))
-    classes, weights = samples.classes.repeat(views), balance(samples, head.out_features).repeat(views)
+    classes = samples.classes.repeat(views)
+    weights = balance(samples, head.out_features).repeat(views)
     with progress(f"{phase}, logistic regression", 0, unit="steps") as note:
         features = torch.cat(parts).to(device)
         weight, bias = fit_logistic(

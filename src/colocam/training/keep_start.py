@@ -116,7 +116,9 @@ def say_time(run: Run, frames: int, clips: int) -> None:
     config, model = run.config, open_start(run.config)
     if model is None:
         return
-    net, size, device = model.net.to(run.device), config.frames.crop, run.device
+    net = model.net.to(run.device)
+    size = config.frames.crop
+    device = run.device
     images = torch.zeros(TIMED, 3, size, size, dtype=torch.uint8, device=device)
 
     def seconds(*, step: bool) -> float:
@@ -129,7 +131,8 @@ def say_time(run: Run, frames: int, clips: int) -> None:
         return (time.perf_counter() - begin) / TIMED
 
     times = {step: min(seconds(step=step) for _ in range(2)) for step in (False, True)}
-    settings, head = config.stage2(config.methods[0]) if config.methods else config.localizer, config.classifier
+    settings = config.stage2(config.methods[0]) if config.methods else config.localizer
+    head = config.classifier
     head_passes = min(frames, clips * head.frames_per_clip) * head.views * (2 if settings.crop_head else 1)
     steps = settings.rounds * settings.epochs * settings.sequences_per_clip * clips * settings.frames
     steps += frames * (settings.rounds - 1) // 2  # labels of the next round take a pass without a gradient

@@ -78,9 +78,12 @@ def train_method(
         terms: loss terms besides those of the configuration.
         after_epoch: see :func:`colocam.training.train`.
     """
-    settings, labels, begin = run.config.stage2(method), None, 1
+    settings = run.config.stage2(method)
+    labels = None
+    begin = 1
     if (teacher := settings.teacher) is not None:
-        labels, begin = first(partial(_teacher_labels, run, teacher, clips, run.folder / method / "teacher")), 2
+        labels = first(partial(_teacher_labels, run, teacher, clips, run.folder / method / "teacher"))
+        begin = 2
     for index in range(begin, settings.rounds + 1):
         last = index == settings.rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
@@ -102,13 +105,16 @@ def best_model(
     crop_head: bool = False,
 ) -> Model:
     """The classifier with the best decoder of a finished round, and its threshold; a crop head is not yet fitted."""
-    saved, settings, frames = load_checkpoint(folder, "best"), run.config.stage2(method), run.config.frames
+    saved = load_checkpoint(folder, "best")
+    settings = run.config.stage2(method)
+    frames = run.config.frames
     assert saved is not None
     decoder, state = saved
     net = LocalizerNet(classifier, settings.decoder, map_size=frames.map_size, crop_head=crop_head)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
-        threshold, color_mean = state["threshold"], state.get("color_mean", settings.most_color_mean)
+        threshold = state["threshold"]
+        color_mean = state.get("color_mean", settings.most_color_mean)
     card = Card(
         method=method,
         tags=run.catalogue.tags,
@@ -172,7 +178,8 @@ def _teacher_labels(run: Run, teacher: Path, clips: Sequence[CachedClip], folder
 
     The teacher reads frames of the size that it was trained on, which are cached beside those of the run.
     """
-    model, size = open_teacher(teacher, run.catalogue.tags), read_config(teacher / "config.yaml").frames.resize
+    model = open_teacher(teacher, run.catalogue.tags)
+    size = read_config(teacher / "config.yaml").frames.resize
     cached = cache_frames([clip.clip for clip in clips], run.frames, size=size, max_frames=run.config.frames.per_clip)
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

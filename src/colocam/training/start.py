@@ -42,7 +42,8 @@ def adopted(config: Config) -> Config:
     if config.start is None:
         return config
     folder = start_folder(config.start.model)
-    card, resize = read_card(folder), read_config(folder / "config.yaml").frames.resize
+    card = read_card(folder)
+    resize = read_config(folder / "config.yaml").frames.resize
     sizes = {"resize": resize, "crop": card.size, "map_size": card.map_size}
     changed = {
         "backbone": card.backbone,

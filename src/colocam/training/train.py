@@ -176,11 +176,14 @@ def _train(
     training = [clip for clip in clips if clip.clip.split == "train"]
     validator = _validator(run, [clip for clip in clips if clip.clip.split == "val"], truth)
     journal = Journal(run.folder / "metrics.jsonl" if is_first() else None)
-    tags, size, stage1 = run.catalogue.tags, run.config.frames.crop, run.folder / "classifier"
+    tags = run.catalogue.tags
+    size = run.config.frames.crop
+    stage1 = run.folder / "classifier"
     if not (stage1 / "last.json").is_file():
         alone(partial(say_time, run, sum(map(len, training)), len(training)))
     train_classifier(run, training, validator, journal, after_epoch)
-    classifier, chosen_from = run.classifier(), "tags-only" if truth is None else "validation"
+    classifier = run.classifier()
+    chosen_from = "tags-only" if truth is None else "validation"
     if warning := near_chance(validator.accuracy(classifier), len(tags), run.config):
         if stop_near_chance:
             raise NearChanceError(warning)
@@ -247,7 +250,8 @@ def few_videos(catalogue: Catalogue, config: Config) -> str | None:
     if not few:
         return None
     named = listed([f"{tag} {count}" for count, tag in few])
-    like, enough = min(EXPECTED[:-1], key=lambda point: abs(point.videos - few[0][0])), EXPECTED[-1]
+    like = min(EXPECTED[:-1], key=lambda point: abs(point.videos - few[0][0]))
+    enough = EXPECTED[-1]
     return (
         f"warning: {len(few)} of {len(counts)} tags have fewer than {FEW} videos or shots ({named}); on real "
         f"videos, pretrained, {like.videos} of each gave {like.boxes:.0f} % right boxes and {like.classes:.0f} % right "

@@ -112,7 +112,11 @@ def _bar(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
 @contextmanager
 def _lines(title: str, total: int, unit: str, done: int) -> Iterator[Advance]:
     """One plain line every few seconds, for logs and pipes, also while nothing advances, and one at the end."""
-    count, remark, began, over, one_at_a_time = done, "", time.monotonic(), Event(), Lock()
+    count = done
+    remark = ""
+    began = time.monotonic()
+    over = Event()
+    one_at_a_time = Lock()
 
     def advance(steps: int = 1, note: str = "") -> None:
         nonlocal count, remark

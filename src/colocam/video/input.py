@@ -130,7 +130,9 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     options = {"max_pixels": str(MAX_PIXELS)}
     only = {"format_whitelist": ",".join(sorted(av.formats_available - PLAYLISTS))} if stored and kind is None else {}
     # The timeout of reading costs the interpreter's lock at each read, which a video on a disk does not need.
-    timeout = PATIENCE if "://" in address else (PATIENCE, None) if stored else None
+    timeout: float | tuple[float, None] | None = (PATIENCE, None) if stored else None
+    if "://" in address:
+        timeout = PATIENCE
     try:
         container = av.open(
             address, format=kind, options=options, container_options=only, timeout=timeout, **ANY_ENCODING

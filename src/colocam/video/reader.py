@@ -102,7 +102,8 @@ class VideoReader:
             if first is None:
                 raise UnreadableError(f"cannot read {self.source.name}: no frame can be decoded (damaged or truncated)")
             height, width = first.image().shape[:2]
-            self.info, self.start = replace(self.info, width=width, height=height), first.pts
+            self.info = replace(self.info, width=width, height=height)
+            self.start = first.pts
             self._decoded = chain([first], frames)
             self._stack = stack.pop_all()
         return self
@@ -233,7 +234,9 @@ class _Upright:
             return image
         a, b, c, d = matrix
         if abs(b) > abs(a):
-            image, across, down = image.transpose(1, 0, 2), c, b
+            image = image.transpose(1, 0, 2)
+            across = c
+            down = b
         else:
             across, down = a, d
         return np.ascontiguousarray(image[:: -1 if down < 0 else 1, :: -1 if across < 0 else 1])

@@ -161,7 +161,8 @@ def correct_boxes(
     """
     last, scale = np.array(size) - 1, np.array(size) / (drawn_on or size)
     corners = (corners - first) * np.tile(scale, 2)
-    lower, upper = np.minimum(corners[:, :2], corners[:, 2:]), np.maximum(corners[:, :2], corners[:, 2:])
+    lower = np.minimum(corners[:, :2], corners[:, 2:])
+    upper = np.maximum(corners[:, :2], corners[:, 2:])
     boxes = np.concatenate([lower.clip(0, last), upper.clip(0, last)], axis=1)
     finite = np.isfinite(corners).all(axis=1)
     usable = finite & (boxes[:, :2] < boxes[:, 2:]).all(axis=1)

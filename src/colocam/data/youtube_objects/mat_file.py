@@ -85,7 +85,8 @@ def _matrix(data: bytes, depth: int) -> tuple[str, Any]:
         return "", np.zeros((0, 0))
     parts = _elements(data)
     flags, dimensions, name = _numbers(parts), _numbers(parts), _numbers(parts)
-    shape, kind = tuple(map(int, dimensions)), int(flags[0]) & 0xFF if len(flags) else 0
+    shape = tuple(map(int, dimensions))
+    kind = int(flags[0]) & 0xFF if len(flags) else 0
     if depth > DEEPEST or len(shape) < 2 or min(shape) < 0 or prod(shape) > LARGEST:
         raise ValueError(f"a matrix of shape {shape} at depth {depth}")
     called = _text(name)

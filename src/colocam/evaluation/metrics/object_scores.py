@@ -88,8 +88,10 @@ def instance_scores(
     predicted: Sequence[Numbers], true: Sequence[Numbers], threshold: float | None = None
 ) -> InstanceScores:
     """Recall and precision over all boxes of all frames; arguments as in :func:`matches`."""
-    percent, count = 100 * matches(predicted, true).sum(1), sum(map(len, predicted))
-    recall, precision = by_overlap(percent / sum(map(len, true))), by_overlap(percent / count) if count else None
+    percent = 100 * matches(predicted, true).sum(1)
+    count = sum(map(len, predicted))
+    recall = by_overlap(percent / sum(map(len, true)))
+    precision = by_overlap(percent / count) if count else None
     return InstanceScores(recall, precision, threshold)
 
 

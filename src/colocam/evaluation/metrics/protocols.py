@@ -124,7 +124,9 @@ def resampled_means(
         (samples,) mean over classes of the mean over a class's frames; (samples,) mean over all frames.
     """
     generator = np.random.default_rng(seed)
-    classes, totals, counts = [], np.zeros(samples), np.zeros(samples)
+    classes = []
+    totals = np.zeros(samples)
+    counts = np.zeros(samples)
     for tag in np.unique(frames.tags):
         of_class = frames.tags == tag
         _, video = np.unique(frames.videos[of_class], return_inverse=True)

@@ -76,7 +76,9 @@ def _tracks(labels: LabelSet) -> Iterator[dict[str, Any]]:
 
 
 def _annotations(labels: LabelSet) -> Iterator[dict[str, Any]]:
-    ids, image_ids, tracks_before = count(1), count(1), 0
+    ids = count(1)
+    image_ids = count(1)
+    tracks_before = 0
     for video_id, video in enumerate(labels.videos, start=1):
         for rows in video.objects_of.values():
             image_id = next(image_ids)
@@ -91,7 +93,9 @@ def _annotations(labels: LabelSet) -> Iterator[dict[str, Any]]:
 def _object(video: LabeledVideo, row: int, track: int) -> dict[str, Any]:
     """Box, mask, the score that evaluations read, and attributes that annotation tools keep, such as the track."""
     x1, y1, x2, y2 = video.rows.box[row].tolist()
-    counts, refined, size = video.rows.mask[row], video.rows.refined[row], [video.source.height, video.source.width]
+    counts = video.rows.mask[row]
+    refined = video.rows.refined[row]
+    size = [video.source.height, video.source.width]
     attributes = {"occluded": False, "track_id": track, **video.numbers(row, "probability", "presence")}
     return {
         "bbox": [x1, y1, x2 - x1, y2 - y1],

@@ -78,7 +78,8 @@ def _numbers(cells: Cells) -> list[int | None]:
 
 def _labels(file: Path, cells: Cells) -> list[tuple[str, Box] | None]:
     """(n,) class and box of each row; None for a row without corners."""
-    tags, boxes = cells.text("class" if "class" in cells.columns else "tag"), corners(cells)
+    tags = cells.text("class" if "class" in cells.columns else "tag")
+    boxes = corners(cells)
     there = ~np.isnan(boxes[:, 0])
     if (unnamed := there & np.array([not tag for tag in tags])).any():
         cells.fail(int(unnamed.argmax()), "has a box, but no class")

@@ -213,7 +213,7 @@ def _regions(file: Path, task: dict[str, Any], left_out: LeftOut) -> list[dict[s
 
     A file of predictions alone, as ``colocam export`` writes it, has no annotations at all.
     """
-    name = "annotations" if "annotations" in task else "completions" if "completions" in task else "predictions"
+    name = next((name for name in ("annotations", "completions") if name in task), "predictions")
     stated = listed_objects(file, task.get(name), name)
     done = [one for one in stated if not one.get("was_cancelled") and not one.get("skipped")]
     if not done:

@@ -62,7 +62,8 @@ class ColorSequence:
         self.factor = basis.factor.astype(psi.dtype)
         if kernels is None:
             return
-        cells, self.parts = basis.cells, min(max(len(rgb) * rgb.shape[2] // PIXELS_OF_A_PART, 1), MOST_PARTS)
+        cells = basis.cells
+        self.parts = min(max(len(rgb) * rgb.shape[2] // PIXELS_OF_A_PART, 1), MOST_PARTS)
         numbers = basis.per_level, basis.curvature, *basis.scale, 1, 0.5, cells - 1, *basis.shifts
         self.constants = np.array(numbers, psi.dtype)
         self.cuts = np.linspace(0, rgb.shape[2], self.parts + 1).astype(int)
@@ -82,7 +83,8 @@ class ColorSequence:
         if values.ndim != 3 or (len(values), values.shape[2]) != (frames, pixels):  # compiled code checks no bounds
             raise ColocamError(f"values must be ({frames}, C, {pixels}), as rgb is, got {values.shape}")
         rank, channels = self.factor.shape[2], values.shape[1]
-        width, shape = len(self.psi) * channels, (rank, rank, len(self.psi), channels, rank)
+        width = len(self.psi) * channels
+        shape = (rank, rank, len(self.psi), channels, rank)
         if kernels is None:
             return self._plain_spectrum(values).reshape(shape).astype(values.dtype)
 
@@ -156,7 +158,8 @@ class ColorSequence:
     def _plain_product(self, spectrum: Array) -> Array:
         cell, _ = self._local
         (frames, _, pixels), (rank, _, ranks, channels, _) = self.rgb.shape, spectrum.shape
-        flat, total = spectrum.reshape(rank, rank, ranks * channels, rank), np.zeros(())
+        flat = spectrum.reshape(rank, rank, ranks * channels, rank)
+        total = np.zeros(())
         for phi, factors in self._moments():
             moments = np.einsum("ijxk,ri,gj,bk->xrgb", flat, *factors, optimize=True)
             total = total + phi * moments.reshape(ranks * channels, -1)[:, cell]

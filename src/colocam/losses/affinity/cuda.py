@@ -183,7 +183,8 @@ class _Rows:
         channels = 2 if totals is None else 1
         for first in range(0, self.groups, at_once):
             groups = min(at_once, self.groups - first)
-            counts, precision = self.counts[first * n * n : (first + groups) * n * n], self.precision
+            counts = self.counts[first * n * n : (first + groups) * n * n]
+            precision = self.precision
             listed = _listed(counts)
             x = self._analyze(factor, first, groups, listed)
             inner = rank * ranks * 2
@@ -227,9 +228,12 @@ class _Rows:
 
 def _listed(counts: Tensor) -> list[_Listed]:
     """The rows with a pixel, in parts with a block size each."""
-    block, least, parts = 1024, 1, []
+    block = 1024
+    least = 1
+    parts = []
     for most, blocks in _ROW_BLOCKS.items():
-        rows, total = torch.empty_like(counts), torch.zeros(1, dtype=torch.int32, device=counts.device)
+        rows = torch.empty_like(counts)
+        total = torch.zeros(1, dtype=torch.int32, device=counts.device)
         cuda_space_kernels.list_rows[(-(-len(counts) // block),)](
             counts, rows, total, len(counts), least, most, block=block
         )

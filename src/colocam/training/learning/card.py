@@ -123,7 +123,8 @@ def calibrate_presence(
     share = np.where(present, weights / weights[present].sum(), weights / weights[~present].sum())
     share *= min(weights[present].sum(), weights[~present].sum())
     design, start = np.stack([x, np.ones(len(x))], axis=1), np.array([1.0, 0.0])
-    values, nothing = start.copy(), (1 - foreground) / np.maximum(foreground, LEAST_FOREGROUND)
+    values = start.copy()
+    nothing = (1 - foreground) / np.maximum(foreground, LEAST_FOREGROUND)
 
     def cost(at: Float64Array) -> float:
         odds = -np.log(np.exp(-(design @ at)) + nothing)

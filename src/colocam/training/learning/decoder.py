@@ -100,9 +100,11 @@ def learning_task(
     settings, device = config.stage2(method), next(net.parameters()).device
     optimization = settings.model_copy(update={"epochs": 1, "lr": RATE * settings.lr, "schedule": "cosine"})
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
-    clips, first_replay = [*corrected.samples.clips, *training], len(corrected.samples.clips)
+    clips = [*corrected.samples.clips, *training]
+    first_replay = len(corrected.samples.clips)
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
-    before, projected = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False), ProjectionLoss()
+    before = deepcopy(net.decoder).eval().requires_grad_(requires_grad=False)
+    projected = ProjectionLoss()
     # The last of several rounds learns dense labels without the terms that complete seeds, which would undo it here.
     complete = settings.rounds == 1 if complete is None else complete
     replay = replay and complete
@@ -110,7 +112,9 @@ def learning_task(
     summands = [term for term in summands if seeds or term.name != "seeds"]
     taught = {clip.clip for clip in corrected.samples.clips}
     replayable = [at for at, clip in enumerate(clips) if at >= first_replay and clip.clip not in taught]
-    share = OWN if own_labels is not None else REPLAYED if replay else 0.0
+    share = REPLAYED if replay else 0.0
+    if own_labels is not None:
+        share = OWN
     mates = replay and any(term.name == "coloc" for term in summands)  # which carries corrections to them
     lengths = [len(clip) for clip in clips]
     planned = _plan(corrected, lengths, replayable, share, settings, steps, config.seed, mates=mates)
@@ -225,8 +229,11 @@ def _plan(
     mates: bool,
 ) -> list[BatchIndices]:
     """The frames of all steps, a function of the seed alone: corrected sequences, then ``share`` of replayed ones."""
-    rng, n, clips = generator(seed, "learn plan"), min(SEQUENCE, settings.frames), corrected.samples.indices.clips
-    sampler, replayed = SAMPLERS[settings.sampler], round(share * max(settings.batch // n, 1)) if replayable else 0
+    rng = generator(seed, "learn plan")
+    n = min(SEQUENCE, settings.frames)
+    clips = corrected.samples.indices.clips
+    sampler = SAMPLERS[settings.sampler]
+    replayed = round(share * max(settings.batch // n, 1)) if replayable else 0
     frames_of: defaultdict[int, list[int]] = defaultdict(list)
     for clip, frame in corrected.places:
         frames_of[clip].append(frame)

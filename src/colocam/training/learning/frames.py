@@ -161,7 +161,8 @@ def corrected_frames(
             (correction.tag for of_frame in frames.values() for correction in of_frame if correction.tag), ""
         )
         for frame in sorted(frames):
-            of_class, position = _of_one_class(frames[frame], usual, left_out), int(np.searchsorted(clip.index, frame))
+            of_class = _of_one_class(frames[frame], usual, left_out)
+            position = int(np.searchsorted(clip.index, frame))
             if position >= len(clip) or clip.index[position] != frame:
                 left_out[f"correction of {of_class[0].video!r}: the video has no frame {frame}"] += 1
             elif not (tag := _class_of(of_class, usual, tagged=clip.clip in run.catalogue.clips)):

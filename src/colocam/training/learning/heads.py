@@ -64,7 +64,9 @@ def frames_and_classes(
 
 def grown_model(model: Model, tags: tuple[str, ...]) -> Model:
     """The model with further ``tags`` after its own, which no frame shows yet."""
-    net, card, more = deepcopy(model.net), model.card, len(tags) - len(model.card.tags)
+    net = deepcopy(model.net)
+    card = model.card
+    more = len(tags) - len(model.card.tags)
     if not more:
         return model
     net.classifier.head = _grown(net.classifier.head, more)
@@ -145,10 +147,13 @@ def fitted_rows(
     """
     kept, kept_bias = weight[:first], bias[:first]
     if first:
-        start, start_bias = torch.zeros_like(weight[first:]), kept_bias.mean().repeat(len(weight) - first)
+        start = torch.zeros_like(weight[first:])
+        start_bias = kept_bias.mean().repeat(len(weight) - first)
         scale = kept.square().sum(1).mean()
     else:
-        start, start_bias, scale = weight, bias, weight.square().sum()
+        start = weight
+        start_bias = bias
+        scale = weight.square().sum()
     w, b = start.clone().requires_grad_(), start_bias.clone().requires_grad_()
     optimizer = torch.optim.LBFGS([w, b], max_iter=STEPS, history_size=10, line_search_fn="strong_wolfe")
 

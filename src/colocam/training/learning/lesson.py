@@ -117,7 +117,9 @@ def learn(
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
     """
     folder_of_run = Path(run) if Path(run).exists() else ready_run(str(run)) or Path(run)
-    how, out, opened = how or Learning(), Path(out), open_run(folder_of_run, device)
+    how = how or Learning()
+    out = Path(out)
+    opened = open_run(folder_of_run, device)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ColocamError(f"{out} exists: choose another folder")
     if not opened.config.methods:
@@ -165,7 +167,10 @@ class Lesson:
     """
 
     def __init__(self, run: Run, frames: CorrectedFrames, folder: Path) -> None:
-        self.run, self.frames, self.taught, self.folder = run, frames, frames.part(~frames.held_out), folder
+        self.run = run
+        self.frames = frames
+        self.taught = frames.part(~frames.held_out)
+        self.folder = folder
         self.first: Candidate | None = None
         self.journal, self.stages = Journal(folder / "metrics.jsonl"), list[Stage]()
         self.clock = time.perf_counter()
@@ -239,7 +244,8 @@ class Lesson:
         part = self.frames.part(self.frames.held_out & self.frames.present)
         size, device = self.run.config.frames.crop, self.run.device
         net = model.net.to(device).eval()
-        head, features = class_head(net), head_features(net, part.samples, size, device)
+        head = class_head(net)
+        features = head_features(net, part.samples, size, device)
         return features.to(device) @ head.weight.double().T + head.bias.double(), part.samples.classes.to(device)
 
 
@@ -247,7 +253,9 @@ def _with_classes(
     run: Run, corrections: Sequence[Correction], left_out: LeftOut, folder: Path, how: Learning
 ) -> tuple[Lesson, Candidate]:
     """The lesson and the model to start it from, with an output for each new class that can be learned."""
-    model, history, refused = load_model(run.folder), read_history(run.folder), LeftOut()
+    model = load_model(run.folder)
+    history = read_history(run.folder)
+    refused = LeftOut()
     grown, frames = frames_and_classes(run, corrections, refused, history, new=how.head)
     lesson, known = Lesson(grown, frames, folder), len(run.catalogue.tags)
     best = lesson.first = lesson.look(grown_model(model, grown.catalogue.tags))
@@ -317,7 +325,8 @@ def with_card(lesson: Lesson, candidate: Candidate, *, threshold: bool = True, p
 def with_head(lesson: Lesson, model: Model, first_new: int = 0) -> Model:
     """The model with a head that was refitted to corrected classes, or heads that know the classes from an index on."""
     run, taught = lesson.run, lesson.taught
-    net, corrected = deepcopy(model.net).to(run.device).eval(), taught.part(taught.present).samples
+    net = deepcopy(model.net).to(run.device).eval()
+    corrected = taught.part(taught.present).samples
     fit_heads(net, corrected, _replayed(lesson), run.config.frames.crop, run.device, first_new=first_new)
     return Model(net, model.card)
 
@@ -327,7 +336,9 @@ def with_decoder(lesson: Lesson, model: Model, how: Learning, *, own: bool = Fal
 
     With ``own``, it also learns from training frames with boxes that it finds in them, and leaves no checkpoint.
     """
-    run, net, method = lesson.run, deepcopy(model.net).to(lesson.run.device), lesson.run.config.methods[0]
+    run = lesson.run
+    net = deepcopy(model.net).to(lesson.run.device)
+    method = lesson.run.config.methods[0]
     clips, labels = training_clips(run), None
     with temporary_folder(lesson.folder) as scratch:
         if own:

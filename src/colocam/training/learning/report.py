@@ -72,7 +72,8 @@ class Learned:
             parts = [] if isnan(agreement.iou) else [f"IoU {agreement.iou:.3f}", f"CorLoc {agreement.corloc:.1f} %"]
             parts += [] if isnan(agreement.presence_loss) else [f"presence loss {agreement.presence_loss:.3f}"]
             unmeasured = stage.name == "presence" and isnan(agreement.presence_loss)
-            verdict = "" if stage.kept else f": {'not measured' if unmeasured else 'agrees less'}, not kept"
+            reason = "not measured" if unmeasured else "agrees less"
+            verdict = "" if stage.kept else f": {reason}, not kept"
             lines.append(f"{stage.name:15} {', '.join(parts) or 'not measured'}{verdict}")
         if self.proof is not None:
             lines.append(self.proof.line())
