@@ -69,7 +69,7 @@ class ImportedTrack:
 
 @dataclass(frozen=True, slots=True)
 class ImportedVideo:
-    """The labels of one video.
+    """The labels of one video. Only this type says what a file of another tool calls it.
 
     Attributes:
         names: what the file calls the video, e.g. its file name and the name of the task; none: it does not say.

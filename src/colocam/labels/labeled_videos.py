@@ -50,7 +50,8 @@ class Track:
 class LabeledVideo:
     """A video and the rows of its table: what exports write and imports are compared with.
 
-    Beside the rows (:class:`TableRows`) it holds what the video is, its unique name, and the tracks of its rows.
+    Only this type puts rows (:class:`TableRows`) to a video: beside them it holds what the video is, its unique name,
+    and the tracks of its rows.
 
     Attributes:
         name: unique among the videos of an export; part of file names.

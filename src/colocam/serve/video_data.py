@@ -241,7 +241,7 @@ class VideoResults:
 
 @dataclass
 class Video:
-    """A video of the library.
+    """A video of the library. Only this type says how far the server is with it.
 
     Attributes:
         id: stands for its content for ever.

@@ -42,7 +42,7 @@ FileName = Annotated[str, AfterValidator(_file_name)]
 
 @dataclass(frozen=True, slots=True)
 class SourceVideo:
-    """What label formats need to know of a video.
+    """What label formats need to know of a video. Only this type is stored, beside the table, as ``.video.json``.
 
     Attributes:
         path: the file or folder of images, as it was read.
