@@ -1,15 +1,19 @@
 """The tree shows the method: rooms, their layers, no circle, one file per name."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import colocam
+from tests.helpers.doc_pages import PAGES, ROOT, python_blocks
+from tests.helpers.doc_pages import name_of as name_of_page
 
 PACKAGE = Path(colocam.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -182,6 +186,42 @@ def test_studies_do_not_import_benchmarks():
 def test_at_most_five_modules_at_the_top():
     top = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
     assert top <= {"types", "errors", "run"}
+
+
+def public_modules() -> set[str]:
+    """The modules that the architecture page calls public, beside the packages with ``__all__``."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(colocam(?:\.\w+)+)`", text.split("## What is public")[1].split("##")[0]))
+    return listed | {module for module in MODULES if module.startswith("colocam.integrations.")}
+
+
+def is_public(module: str, name: str) -> bool:
+    if module in public_modules() - {"colocam.integrations"}:
+        return not name.startswith("_")
+    return name in getattr(import_module(module), "__all__", ())
+
+
+def documented_imports() -> Iterator[tuple[str, str, str]]:
+    """Place, module and name of each import of colocam in the examples of the documentation and its notebooks."""
+    examples = [(name_of_page(page), block) for page in PAGES for block in python_blocks(page)]
+    for path in sorted((ROOT / "docs").rglob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        examples += [(path.name, "".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
+    for place, code in examples:
+        for module, names in re.findall(r"^(?:>>> )?\s*from (colocam[\w.]*) import ([\w, ]+)", code, re.MULTILINE):
+            yield from ((place, module, name.split()[0]) for name in names.split(","))
+
+
+def test_examples_import_what_is_public():
+    imports = list(documented_imports())
+    assert len(imports) > 30
+    assert [text for text in imports if not is_public(*text[1:])] == []
+
+
+def test_what_is_not_listed_is_not_public():
+    assert is_public("colocam.labels", "export")
+    assert not is_public("colocam.labels.formats", "stored")
+    assert not is_public("colocam.inference.engine", "Model")
 
 
 def test_no_file_is_longer_than_400_lines():
