@@ -17,6 +17,7 @@ from colocam.data.augment import whole
 from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth
 from colocam.errors import ColocamError
+from colocam.utils.device import frames_per_pass
 from colocam.utils.tensors import generator
 from colocam.video.frame_choice import evenly
 
@@ -200,8 +201,9 @@ class Samples:
     def __len__(self) -> int:
         return len(self.classes)
 
-    def batches(self, size: int, device: torch.device, batch: int = 64) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(self, size: int, device: torch.device, batch: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Frames (B, 3, size, size) in 0–255 and classes (B,) on the device, in order."""
+        batch = batch or frames_per_pass(device)
         for start in range(0, len(self), batch):
             yield self.read(slice(start, start + batch), size, device)
 

@@ -17,9 +17,7 @@ from colocam.models.cam_formulas import full_size
 from colocam.temporal.cuts import color_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import ColorMean, Levels
-
-BATCH = 64
-"""Samples of one batch at most."""
+from colocam.utils.device import frames_per_pass
 
 
 class Mapper(NamedTuple):
@@ -68,21 +66,21 @@ def decoder_mapper(
 @torch.inference_mode()
 def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.device) -> Iterator[Levels]:
     """Maps of all samples in order, in batches; the color mean "clip" is computed over windows, as in localization."""
-    for part, windows in _batches(samples, windows=mapper.color_mean == "clip"):
+    for part, windows in _batches(samples, frames_per_pass(device), windows=mapper.color_mean == "clip"):
         frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
         sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
         yield to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
 
 
-def _batches(samples: Samples, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:
-    """Parts of at most :data:`BATCH` samples, and (B,) window ids from 0; a window is never divided.
+def _batches(samples: Samples, most: int, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:
+    """Parts of at most ``most`` samples, and (B,) window ids from 0; a window is never divided.
 
     Without ``windows`` each sample is a window of its own.
     """
     start, lengths = 0, list[int]()
-    for length in chain(_window_lengths(samples) if windows else repeat(1, len(samples)), [BATCH + 1]):
-        if sum(lengths) + length > BATCH and lengths:
+    for length in chain(_window_lengths(samples) if windows else repeat(1, len(samples)), [most + 1]):
+        if sum(lengths) + length > most and lengths:
             end = start + sum(lengths)
             yield slice(start, end), torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
             start, lengths = end, []

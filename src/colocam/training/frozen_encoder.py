@@ -9,7 +9,7 @@ the surroundings mislead it. The decoder says where the object is, so a second h
 crops alone (docs/method/classifier.md).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from colocam.run import Run
 from colocam.training.loop import Journal
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
+from colocam.utils.device import frames_per_pass
 from colocam.utils.files import read_array, write_array
 from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import progress, raise_if_stopped, say
@@ -35,7 +36,7 @@ from colocam.utils.tensors import generator, load_checkpoint, save_checkpoint
 from colocam.video.frame_choice import evenly
 
 BATCH = 64
-"""Frames of one pass."""
+"""Frames that share random numbers; on a CPU they take several passes."""
 EXTENDED = frozenset({"vgg", "inception_v3"})
 """Modules of timm whose networks get new convolutions for CAMs."""
 AREA, ASPECT = (0.3, 1.0), 0.4
@@ -197,7 +198,7 @@ def _fit_head(
                 batches = (samples.indices.part(slice(start, start + BATCH)) for start in range(0, len(samples), BATCH))
                 found = []
                 for _, indices, loaded in prefetch(enumerate(batches), load, device):
-                    found.append(encode(loaded, view))
+                    found += [encode(part, view) for part in _passes(loaded, device)]
                     advance(len(indices.clips))
                     raise_if_stopped(phase)
                 kept = torch.cat(found).cpu().numpy()
@@ -214,6 +215,13 @@ def _fit_head(
         head.weight.copy_(weight)
         head.bias.copy_(bias)
     return steps
+
+
+def _passes(loaded: Tensors, device: torch.device) -> Iterator[Tensors]:
+    """The rows of a batch, divided for passes of the encoder."""
+    count, most = len(loaded["frames"]), frames_per_pass(device)
+    for start in range(0, count, most):
+        yield {name: rows[start : start + most] for name, rows in loaded.items()}
 
 
 def _forget_views(folder: Path) -> None:

@@ -30,7 +30,7 @@ from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.start import adopted, default_preset
 from colocam.training.validation import Validator
-from colocam.utils.device import choose_device, is_first
+from colocam.utils.device import choose_device, is_first, keep_activations
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
 from colocam.utils.progress import graceful_stop, listed, say
@@ -106,7 +106,8 @@ def train(
     """
     config, out = adopted(config or load_config(default_preset(device))), Path(out)
     with joined(device) as own_device:
-        choose_device(own_device)  # refuses a wrong one before anything is written
+        if choose_device(own_device).type == "cpu":  # refuses a wrong one before anything is written
+            keep_activations()
         catalogue, truth = first(partial(_check, Path(source), config, boxes, terms))
         cache = Path(frames) if frames else out / "frames"
         with _opened(out):

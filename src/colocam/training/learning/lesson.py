@@ -43,6 +43,7 @@ from colocam.training.learning.report import Learned, Stage, read_history, store
 from colocam.training.loop import Journal, fit
 from colocam.training.rounds import own_labels
 from colocam.types import Float64Array
+from colocam.utils.device import keep_activations
 from colocam.utils.locks import temporary_folder
 from colocam.utils.progress import graceful_stop
 from colocam.utils.ready_folders import ready_run
@@ -127,6 +128,8 @@ def learn(
     files = [*stored_corrections(opened.folder), *map(Path, corrections)]
     if not files:
         raise ColocamError("corrections: give at least one file of corrections")
+    if opened.device.type == "cpu":
+        keep_activations()
     left_out = LeftOut()
     out.parent.mkdir(parents=True, exist_ok=True)
     try:
