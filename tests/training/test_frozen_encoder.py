@@ -15,6 +15,7 @@ from colocam.models import make_classifier
 from colocam.run import open_run
 from colocam.training import frozen_encoder
 from colocam.training.frozen_encoder import balance
+from colocam.utils import device
 from colocam.utils.tensors import load_checkpoint, save_tensors
 from tests.helpers.batch_norms import unsettle
 from tests.helpers.run_files import journal, learned_files
@@ -86,6 +87,12 @@ def test_the_head_is_the_optimum_on_the_features_of_all_views(run, train, monkey
     with torch.no_grad():
         pooled = F.normalize(classifier.encoder(small)[-1].mean((2, 3)), dim=1)
     torch.testing.assert_close(features[:4], pooled)
+
+
+def test_the_head_does_not_depend_on_the_size_of_a_pass(run, train, monkeypatch, tmp_path):
+    monkeypatch.setattr(device, "ON_A_CPU", 3)
+    heads = [open_run(folder).classifier().head.weight for folder in (run, train(tmp_path / "run"))]
+    torch.testing.assert_close(heads[0], heads[1], rtol=1e-3, atol=1e-3)
 
 
 def test_the_journal_has_the_fit_and_its_score(run):

@@ -1,6 +1,9 @@
 """What a process does while it imports and runs a model."""
 
 import gc
+import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -37,3 +40,27 @@ def test_python_looks_for_garbage_again_after_an_import():
     with pytest.raises(OSError, match="disk"):
         import_module()
     assert gc.isenabled()
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from colocam.utils.device import keep_activations
+if sys.argv[1] == "keep":
+    keep_activations()
+for _ in range(3):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    np.ones(96 * 2**20, np.uint8)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
+def test_memory_of_activations_is_not_asked_of_the_kernel_again():
+    """Of a third array of 96 MiB, all pages are new to a process that gives memory back, and none to one that keeps it."""
+    faults = {
+        how: int(subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("keep", "give back")
+    }
+    assert faults["keep"] < 10
+    assert faults["give back"] > 40

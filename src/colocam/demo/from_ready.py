@@ -1,0 +1,125 @@
+"""The end of the demo: start from the ready model, as users without a GPU do, and compare that with learning alone."""
+
+import csv
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from colocam.boxes.iou import iou
+from colocam.config import load_config
+from colocam.data.batches import labeled_samples, scaled_boxes
+from colocam.data.truth import read_truth
+from colocam.demo.world import World
+from colocam.evaluation.glance import Glances
+from colocam.maps.mapper import map_batches
+from colocam.models.model_file import load_model
+from colocam.run import open_run
+from colocam.temporal.path import boxes_of_shots
+from colocam.training import train
+from colocam.training.rounds import model_mapper
+from colocam.utils.files import write_text
+from colocam.utils.progress import say
+from colocam.utils.ready_folders import DEFAULT, ready_run
+
+VIDEOS = 10
+"""Training videos of each class: half of those that the model from nothing learns from."""
+SHORTER = (
+    "classifier.frames_per_clip=4",
+    "classifier.views=2",
+    "localizer.sequences_per_clip=2",
+    "localizer.rounds=1",
+    "localizer.crop_head=false",
+    "localizer.looks=1",
+)
+"""What the demo takes from the preset ``laptop``, to end within its ten minutes."""
+FRAMES = 8
+"""Frames of each test video that both models are compared on."""
+RIGHT = 0.5
+"""IoU from which a box is right."""
+
+
+class Right(NamedTuple):
+    """Shares of test frames in percent, means over classes."""
+
+    frames: int
+    boxes: float
+    classes: float
+
+
+def start_from_ready(out: Path, run: Path, world: World, minutes: float, *, seed: int, sets: Sequence[str]) -> None:
+    """Train from the ready model on half of the demo's training videos; print both models side by side.
+
+    Args:
+        out: the demo's folder; gets ``start.csv`` and the run ``start-<seed>``.
+        run: the model that was trained from nothing.
+        world: the videos.
+        minutes: that its training took.
+        seed: of the training.
+        sets: further overrides of the preset ``laptop``.
+    """
+    if ready_run(DEFAULT) is None:
+        say(f"not installed: the ready model {DEFAULT}; with 'pip install ./models' the demo also starts from it")
+        return
+    folder = out / f"start-{seed}"
+    config = load_config("laptop", overrides=[f"seed={seed}", *SHORTER, *sets])
+    pictures = Glances(folder / "picture.jpg", folder, world.truth, {"start": 1, "colocam": 1})
+    begin = time.monotonic()
+    train(_fewer_videos(world.manifest, out / "start.csv"), folder, config, frames=out / "frames", after_epoch=pictures)
+    say(f"training took {(time.monotonic() - begin) / 60:.1f} minutes, from nothing {minutes:.1f}")
+    _print_both([(path, right_in(path, world.truth)) for path in (run, folder)])
+
+
+def _fewer_videos(manifest: Path, path: Path) -> Path:
+    """Write a manifest with the first :data:`VIDEOS` training videos of each class, and all others."""
+    with manifest.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    seen: Counter[str] = Counter()
+    lines = [",".join(rows[0])]
+    for row in rows:
+        seen[row["tag"]] += row["split"] == "train"
+        if row["split"] != "train" or seen[row["tag"]] <= VIDEOS:
+            lines.append(",".join(row.values()))
+    write_text(path, "\n".join(lines) + "\n")
+    return path
+
+
+@torch.inference_mode()
+def right_in(folder: Path, boxes: Path) -> Right:
+    """How often box (tag given) and class (of single frames) are right in frames of the test videos of a run.
+
+    Args:
+        folder: of the run.
+        boxes: table of true boxes.
+    """
+    run, truth = open_run(folder), read_truth(boxes)
+    model = load_model(run.model_folder(run.config.methods[0]))
+    net, card = model.net.to(run.device).eval(), model.card
+    samples = labeled_samples(run.clips("test"), card.tags, truth, FRAMES, present=True)
+    maps = np.concatenate(list(map_batches(model_mapper(model), samples, card.size, run.device)))
+    corners, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
+    true = scaled_boxes(samples, truth, maps.shape[1])
+    overlaps = [iou(box, np.asarray(of_frame)).max() for box, of_frame in zip(corners, true, strict=True)]
+    logits = torch.cat([net(frames).class_logits.cpu() for frames, _ in samples.batches(card.size, run.device)])
+    classes = samples.classes.numpy()
+    right = np.stack([found & (np.array(overlaps) >= RIGHT), logits.argmax(1).numpy() == classes])
+    means = np.mean([right[:, classes == tag].mean(1) for tag in np.unique(classes)], axis=0)
+    return Right(len(samples), *(100 * means).tolist())
+
+
+def _print_both(models: Sequence[tuple[Path, Right]]) -> None:
+    videos = [sum(clip.split == "train" for clip in open_run(folder).catalogue.clips) for folder, _ in models]
+    rights = [right for _, right in models]
+    table = Table("", "learned from nothing", "started from the ready model")
+    table.add_row("training videos", *map(str, videos))
+    table.add_row("box right, tag given", *(f"{right.boxes:.0f} %" for right in rights))
+    table.add_row("class right", *(f"{right.classes:.0f} %" for right in rights))
+    console = Console()
+    console.print(f"with a model to start from and without one: {rights[0].frames} frames of the test videos")
+    console.print(table)
