@@ -57,7 +57,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="an option of glibc")
 def test_memory_of_activations_is_not_asked_of_the_kernel_again():
-    """Of a third array of 96 MiB, all pages are new to a process that gives memory back, and none to one that keeps it."""
+    """Of a third array of 96 MiB, all pages are new to a process that gives memory back, none to one that keeps it."""
     faults = {
         how: int(subprocess.run([sys.executable, "-c", FAULTS, how], capture_output=True, text=True, check=True).stdout)
         for how in ("keep", "give back")
