@@ -6,15 +6,13 @@ import sys
 from functools import partial
 
 import cv2
-import numpy as np
 import pytest
-import torch
 
 from colocam.demo import from_ready
 from colocam.demo import run_demo as demo
 from colocam.demo.world import make_world
+from colocam.evaluation import glance
 from colocam.evaluation.glance import GAP, LONGEST
-from colocam.run import open_run
 from colocam.training import loop
 from colocam.video.fence import decode, probe
 
@@ -61,7 +59,7 @@ def test_from_nothing_to_a_report(small_world, colocam, tiny_sets, tmp_path, mon
     assert words == ["serve", str(run), str(out / "videos" / "beetle" / "test-00.mp4"), "-o", str(out / "page")]
 
     # a second model starts from the ready one; a table compares both on the same frames
-    alone, started = (from_ready.right_in(folder, out / "truth.csv") for folder in (run, start))
+    alone, started = (glance.right_in(folder, out / "truth.csv") for folder in (run, start))
     assert alone.frames == started.frames
     assert f"without one: {alone.frames} frames of the test videos" in outcome.out
     for name, values in (
@@ -122,43 +120,6 @@ def test_a_short_one_has_few_videos_and_epochs(colocam, tmp_path, monkeypatch):
     ((run, config),) = seen
     assert run == tmp_path / "demo" / "run-0"
     assert (config.classifier.epochs, config.localizer.epochs) == (1, 1)
-
-
-def test_boxes_and_classes_of_a_run_are_counted(training, collection, monkeypatch):
-    """Where maps show the true box in every second frame, half of the boxes are right; classes are the network's."""
-    run, shown = open_run(training / "run"), []
-
-    def drawn(_, samples, size, device):  # noqa: ARG001 - as map_batches takes it
-        side = run.config.frames.map_side
-        true = from_ready.scaled_boxes(samples, from_ready.read_truth(collection.truth), side)
-        maps = np.zeros((len(samples), side, side), np.uint8)
-        for row, ((x1, y1, x2, y2), *_) in enumerate(true):
-            if row % 2 == 0:
-                maps[row, round(y1) : round(y2), round(x1) : round(x2)] = 255
-        shown.append(samples)
-        yield maps
-
-    monkeypatch.setattr(from_ready, "map_batches", drawn)
-    monkeypatch.setattr(from_ready, "boxes_of_shots", lambda maps, *_: from_ready_boxes(maps))
-    found = from_ready.right_in(training / "run", collection.truth)
-    (samples,) = shown
-    classes = samples.classes.numpy()
-    even = np.arange(len(classes)) % 2 == 0
-    assert found.frames == len(classes)
-    assert found.boxes == pytest.approx(100 * np.mean([even[classes == tag].mean() for tag in set(classes)]))
-    with torch.inference_mode():
-        logits = [run.classifier().logits(frames) for frames, _ in samples.batches(run.config.frames.crop, run.device)]
-    right = torch.cat(logits).argmax(1).numpy() == classes
-    assert found.classes == pytest.approx(100 * np.mean([right[classes == tag].mean() for tag in set(classes)]))
-
-
-def from_ready_boxes(maps):
-    """The extent of each map, by another way; none of an empty one."""
-    boxes, found = np.zeros((len(maps), 4)), maps.any((1, 2))
-    for row in np.flatnonzero(found):
-        y, x = np.nonzero(maps[row])
-        boxes[row] = x.min(), y.min(), x.max() + 1, y.max() + 1
-    return boxes, found
 
 
 def test_without_the_ready_model_the_demo_says_so(tmp_path, capsys, monkeypatch):

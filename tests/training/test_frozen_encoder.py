@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from colocam.config import load_config
+from colocam.data import batches
 from colocam.data.augment import whole
 from colocam.data.batches import BatchIndices, Samples
 from colocam.errors import InterruptedRunError
@@ -15,7 +16,6 @@ from colocam.models import make_classifier
 from colocam.run import open_run
 from colocam.training import frozen_encoder
 from colocam.training.frozen_encoder import balance
-from colocam.utils import device
 from colocam.utils.tensors import load_checkpoint, save_tensors
 from tests.helpers.batch_norms import unsettle
 from tests.helpers.run_files import journal, learned_files
@@ -90,7 +90,7 @@ def test_the_head_is_the_optimum_on_the_features_of_all_views(run, train, monkey
 
 
 def test_the_head_does_not_depend_on_the_size_of_a_pass(run, train, monkeypatch, tmp_path):
-    monkeypatch.setattr(device, "ON_A_CPU", 3)
+    monkeypatch.setattr(batches, "ON_A_CPU", 3)
     heads = [open_run(folder).classifier().head.weight for folder in (run, train(tmp_path / "run"))]
     torch.testing.assert_close(heads[0], heads[1], rtol=1e-3, atol=1e-3)
 

@@ -17,12 +17,14 @@ from colocam.data.augment import whole
 from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth
 from colocam.errors import ColocamError
-from colocam.utils.device import frames_per_pass
 from colocam.utils.tensors import generator
 from colocam.video.frame_choice import evenly
 
 Boxes = npt.NDArray[np.float32]
 """(k, 4) boxes of one frame; k = 0 where the object is absent."""
+
+ON_A_CPU, ON_A_GPU = 16, 64
+"""Frames of one pass without a gradient: the activations of 64 frames take 2 GB, and a CPU is no quicker with them."""
 
 Sampler = Callable[..., Tensor]
 """``sampler(length, n, generator, window=0.6)`` → (≤ n,) int64 frame indices."""
@@ -216,6 +218,11 @@ class Samples:
         """The clip of each frame and the frame's index in its video."""
         pairs = zip(self.indices.clips.tolist(), self.indices.frames.tolist(), strict=True)
         return [(self.clips[c], int(self.clips[c].index[f])) for c, f in pairs]
+
+
+def frames_per_pass(device: torch.device) -> int:
+    """Frames that a network computes at a time where no gradient is needed."""
+    return ON_A_CPU if device.type == "cpu" else ON_A_GPU
 
 
 def spread_samples(clips: Sequence[CachedClip], tags: Sequence[str], per_clip: int) -> Samples:

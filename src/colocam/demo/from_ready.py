@@ -5,25 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
-import torch
 from rich.console import Console
 from rich.table import Table
 
-from colocam.boxes.iou import iou
 from colocam.config import load_config
-from colocam.data.batches import labeled_samples, scaled_boxes
-from colocam.data.truth import read_truth
 from colocam.demo.world import World
-from colocam.evaluation.glance import Glances
-from colocam.maps.mapper import map_batches
-from colocam.models.model_file import load_model
-from colocam.run import open_run
-from colocam.temporal.path import boxes_of_shots
+from colocam.evaluation.glance import Glances, Right, right_in
 from colocam.training import train
-from colocam.training.rounds import model_mapper
 from colocam.utils.files import write_text
 from colocam.utils.progress import say
 from colocam.utils.ready_folders import DEFAULT, ready_run
@@ -39,18 +28,6 @@ SHORTER = (
     "localizer.looks=1",
 )
 """What the demo takes from the preset ``laptop``, to end within its ten minutes."""
-FRAMES = 8
-"""Frames of each test video that both models are compared on."""
-RIGHT = 0.5
-"""IoU from which a box is right."""
-
-
-class Right(NamedTuple):
-    """Shares of test frames in percent, means over classes."""
-
-    frames: int
-    boxes: float
-    classes: float
 
 
 def start_from_ready(out: Path, run: Path, world: World, minutes: float, *, seed: int, sets: Sequence[str]) -> None:
@@ -73,7 +50,7 @@ def start_from_ready(out: Path, run: Path, world: World, minutes: float, *, seed
     begin = time.monotonic()
     train(_fewer_videos(world.manifest, out / "start.csv"), folder, config, frames=out / "frames", after_epoch=pictures)
     say(f"training took {(time.monotonic() - begin) / 60:.1f} minutes, from nothing {minutes:.1f}")
-    _print_both([(path, right_in(path, world.truth)) for path in (run, folder)])
+    _print_both([world.manifest, out / "start.csv"], [right_in(path, world.truth) for path in (run, folder)])
 
 
 def _fewer_videos(manifest: Path, path: Path) -> Path:
@@ -90,34 +67,9 @@ def _fewer_videos(manifest: Path, path: Path) -> Path:
     return path
 
 
-@torch.inference_mode()
-def right_in(folder: Path, boxes: Path) -> Right:
-    """How often box (tag given) and class (of single frames) are right in frames of the test videos of a run.
-
-    Args:
-        folder: of the run.
-        boxes: table of true boxes.
-    """
-    run, truth = open_run(folder), read_truth(boxes)
-    model = load_model(run.model_folder(run.config.methods[0]))
-    net, card = model.net.to(run.device).eval(), model.card
-    samples = labeled_samples(run.clips("test"), card.tags, truth, FRAMES, present=True)
-    maps = np.concatenate(list(map_batches(model_mapper(model), samples, card.size, run.device)))
-    corners, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
-    true = scaled_boxes(samples, truth, maps.shape[1])
-    overlaps = [iou(box, np.asarray(of_frame)).max() for box, of_frame in zip(corners, true, strict=True)]
-    logits = torch.cat([net(frames).class_logits.cpu() for frames, _ in samples.batches(card.size, run.device)])
-    classes = samples.classes.numpy()
-    right = np.stack([found & (np.array(overlaps) >= RIGHT), logits.argmax(1).numpy() == classes])
-    means = np.mean([right[:, classes == tag].mean(1) for tag in np.unique(classes)], axis=0)
-    return Right(len(samples), *(100 * means).tolist())
-
-
-def _print_both(models: Sequence[tuple[Path, Right]]) -> None:
-    videos = [sum(clip.split == "train" for clip in open_run(folder).catalogue.clips) for folder, _ in models]
-    rights = [right for _, right in models]
+def _print_both(manifests: Sequence[Path], rights: Sequence[Right]) -> None:
     table = Table("", "learned from nothing", "started from the ready model")
-    table.add_row("training videos", *map(str, videos))
+    table.add_row("training videos", *(str(path.read_text(encoding="utf-8").count(",train,")) for path in manifests))
     table.add_row("box right, tag given", *(f"{right.boxes:.0f} %" for right in rights))
     table.add_row("class right", *(f"{right.classes:.0f} %" for right in rights))
     console = Console()

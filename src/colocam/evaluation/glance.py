@@ -11,13 +11,16 @@ from typing import NamedTuple
 
 import cv2
 import numpy as np
+import torch
 
 from colocam.boxes.extract import scale_boxes
+from colocam.boxes.iou import iou
 from colocam.boxes.quantize import tags_only_threshold
-from colocam.data.batches import Samples, labeled_samples, spread_samples
+from colocam.data.batches import Samples, labeled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import read_truth
 from colocam.evaluation.run_evaluation import original_images
-from colocam.maps.mapper import Mapper, map_batches
+from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
+from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
 from colocam.temporal.path import boxes_of_shots
 from colocam.types import Box, Image
@@ -27,7 +30,9 @@ from colocam.video.drawing import draw_localization
 
 COLUMNS = 3
 OF_A_VIDEO = 8
-"""Frames of a video without true boxes; its shot chooses the box of the one that is shown."""
+"""Frames of a video without true boxes, whose shot chooses the box of the one that is shown; frames that are counted."""
+RIGHT = 0.5
+"""IoU from which a box is right."""
 LONGEST = 384
 """Longer side of a frame in the picture, in pixels: labels need room."""
 GAP = 6
@@ -125,3 +130,35 @@ def _grid(tiles: list[Image]) -> Image:
         y, x = index // COLUMNS * height, index % COLUMNS * width
         canvas[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
     return canvas
+
+
+class Right(NamedTuple):
+    """Shares of test frames in percent, means over classes."""
+
+    frames: int
+    boxes: float
+    classes: float
+
+
+@torch.inference_mode()
+def right_in(folder: Path, boxes: Path) -> Right:
+    """How often box (tag given) and class (of single frames) are right in a few frames of each test video of a run.
+
+    Args:
+        folder: of the run.
+        boxes: table of true boxes.
+    """
+    run, truth = open_run(folder), read_truth(boxes)
+    model = load_model(run.model_folder(run.config.methods[0]))
+    net, card = model.net.to(run.device).eval(), model.card
+    samples = labeled_samples(run.clips("test"), card.tags, truth, OF_A_VIDEO, present=True)
+    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
+    maps = np.concatenate(list(map_batches(mapper, samples, card.size, run.device)))
+    corners, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
+    true = scaled_boxes(samples, truth, maps.shape[1])
+    overlaps = [float(iou(box, of_frame).max()) for box, of_frame in zip(corners, true, strict=True)]
+    logits = torch.cat([net(frames).class_logits.cpu() for frames, _ in samples.batches(card.size, run.device)])
+    classes = samples.classes.numpy()
+    right = np.stack([found & (np.array(overlaps) >= RIGHT), logits.argmax(1).numpy() == classes])
+    means = np.mean([right[:, classes == tag].mean(1) for tag in np.unique(classes)], axis=0)
+    return Right(len(samples), *(100 * means).tolist())

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from colocam.boxes.quantize import to_8bit
-from colocam.data.batches import Samples
+from colocam.data.batches import Samples, frames_per_pass
 from colocam.maps.postprocess import of_classes, postprocess
 from colocam.models import LocalizerNet, foreground
 from colocam.models.cam_formulas import full_size
 from colocam.temporal.cuts import color_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import ColorMean, Levels
-from colocam.utils.device import frames_per_pass
 
 
 class Mapper(NamedTuple):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone, Config
 from colocam.data.augment import blur, jitter, resized_crop, sample_blurs, sample_jitter, sample_resized_crops, whole
-from colocam.data.batches import BatchIndices, Samples, central, chosen_samples, read_frames
+from colocam.data.batches import BatchIndices, Samples, central, chosen_samples, frames_per_pass, read_frames
 from colocam.data.frame_cache import CachedClip
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import expanded
@@ -28,7 +28,6 @@ from colocam.run import Run
 from colocam.training.loop import Journal
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
-from colocam.utils.device import frames_per_pass
 from colocam.utils.files import read_array, write_array
 from colocam.utils.prefetch import Tensors, prefetch
 from colocam.utils.progress import progress, raise_if_stopped, say

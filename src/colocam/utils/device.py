@@ -28,8 +28,6 @@ MIB = 2**20
 KEPT_BYTES = 64 * MIB
 OWN_MAPPING_BYTES = 32 * MIB
 """The most that older versions of glibc allow."""
-ON_A_CPU, ON_A_GPU = 16, 64
-"""Frames of one pass without a gradient: the activations of 64 frames take 2 GB, and a CPU is no quicker with them."""
 
 
 def limit_cores(share: int) -> None:
@@ -144,11 +142,6 @@ def keep_freed_memory(kept: int = KEPT_BYTES, own_mapping: int = OWN_MAPPING_BYT
 def keep_activations() -> None:
     """Let this process keep the memory of activations: of a pass on a CPU, page faults take up to half the time."""
     keep_freed_memory(1024 * MIB, 1024 * MIB)
-
-
-def frames_per_pass(device: "torch.device") -> int:
-    """Frames that a network computes at a time where no gradient is needed."""
-    return ON_A_CPU if device.type == "cpu" else ON_A_GPU
 
 
 _FATAL_ONLY = 4
