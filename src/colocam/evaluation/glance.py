@@ -30,7 +30,7 @@ from colocam.video.drawing import draw_localization
 
 COLUMNS = 3
 OF_A_VIDEO = 8
-"""Frames of a video without true boxes, whose shot chooses the box of the one that is shown; frames that are counted."""
+"""Frames of a video without true boxes, whose shot chooses the box of the one that is shown; frames that count."""
 RIGHT = 0.5
 """IoU from which a box is right."""
 LONGEST = 384
