@@ -9,6 +9,7 @@ from colocam.config.loading import (
     validate,
     write_config,
 )
+from colocam.config.options import Options
 from colocam.config.schema import (
     METHODS,
     Backbone,
@@ -33,6 +34,7 @@ __all__ = [
     "Losses",
     "Method",
     "Optimization",
+    "Options",
     "Seeds",
     "Start",
     "load_config",
