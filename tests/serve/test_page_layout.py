@@ -122,6 +122,7 @@ def test_dialogs_and_the_menu_fit_on_every_screen(script, one):
     area = one.page.locator("#more-menu").bounding_box()
     assert area["y"] >= 0
     assert area["y"] + area["height"] <= 844
+    assert area["x"] + area["width"] <= 382  # and not at the very edge
     one.press("Escape")
     assert found == []
 
