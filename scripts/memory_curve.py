@@ -3,7 +3,8 @@
 For each number of frames ``colocam localize --no-video`` runs on one generated video of so many frames, and on a folder
 of videos of 100 frames each with as many in all. The peak is that of all processes of the command together: the largest
 sum of their proportional memory (PSS), read from /proc ten times a second. Linux only. Prints one line per run. The
-figure is drawn again after each run, so Ctrl-C leaves one of the runs that have ended.
+figure is drawn again after each run, so Ctrl-C leaves one of the runs that have ended. Options that this script does
+not know, such as ``--looks 1``, are those of ``colocam localize``.
 """
 
 import argparse
@@ -64,9 +65,10 @@ def memory_mb(root: int) -> float:
     return total / 1024
 
 
-def peak_mb(model: str, source: Path, out: Path) -> float:
+def peak_mb(model: str, source: Path, out: Path, options: list[str]) -> float:
     """Run the command and give the peak of its memory in MB."""
     command = [sys.executable, "-m", "colocam", "localize", model, str(source), "-o", str(out), "--no-video"]
+    command += options
     peak = 0.0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
@@ -77,7 +79,7 @@ def peak_mb(model: str, source: Path, out: Path) -> float:
     return peak
 
 
-def measure(model: str, counts: list[int], target: Path) -> None:
+def measure(model: str, counts: list[int], target: Path, options: list[str]) -> None:
     """Draw the peaks of one video and of a folder for each number of frames."""
     peaks: dict[str, list[float]] = {"one video": [], f"a folder of videos of {SHORT} frames": []}
     single, folder = peaks.values()
@@ -85,13 +87,13 @@ def measure(model: str, counts: list[int], target: Path) -> None:
         work = Path(name)
         for count in counts:
             video = write_video(work / f"{count}.mp4", count)
-            single.append(peak_mb(model, video, work / f"out-{count}"))
+            single.append(peak_mb(model, video, work / f"out-{count}", options))
             print(f"one video of {count} frames: {single[-1]:.0f} MB", flush=True)
             draw(target, counts, peaks)
             videos = work / f"folder-{count}"
             for number in range(max(1, count // SHORT)):
                 write_video(videos / f"{number:05}.mp4", min(SHORT, count))
-            folder.append(peak_mb(model, videos, work / f"outs-{count}"))
+            folder.append(peak_mb(model, videos, work / f"outs-{count}", options))
             print(f"a folder of {count} frames in all: {folder[-1]:.0f} MB", flush=True)
             draw(target, counts, peaks)
 
@@ -118,8 +120,8 @@ def main() -> None:
     parser.add_argument("model", help="a run folder or an ONNX file")
     parser.add_argument("out", type=Path, help="the figure")
     parser.add_argument("--frames", type=int, nargs="+", default=[100, 1000, 10_000], help="numbers of frames")
-    arguments = parser.parse_args()
-    measure(arguments.model, arguments.frames, arguments.out)
+    arguments, options = parser.parse_known_args()
+    measure(arguments.model, arguments.frames, arguments.out, options)
 
 
 if __name__ == "__main__":
