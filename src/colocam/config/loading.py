@@ -66,7 +66,7 @@ def load_config(preset: str = "demo", file: Path | None = None, overrides: Seque
         overrides: ``key.subkey=value`` each, with the value in YAML.
     """
     if preset in RENAMED:
-        say(f"the preset '{preset}' is now called '{RENAMED[preset]}': it trains the demo's network from nothing")
+        say(f"the preset '{preset}' is now called '{RENAMED[preset]}': it trains the demo's network from scratch")
         preset = RENAMED[preset]
     if preset not in preset_names():
         raise ColocamError(f"unknown preset '{preset}'{suggest(preset, preset_names())}")
@@ -166,7 +166,7 @@ def validate(values: Mapping[str, Any], origin: str) -> Config:
     except ValidationError as error:
         raise ColocamError(f"{origin}: {explain(error, Config)}") from error
     except (TypeError, ValueError) as error:  # keys that are dates, values that contain themselves
-        raise ColocamError(f"{origin} must hold plain keys and values: {error}") from error
+        raise ColocamError(f"{origin} must contain plain keys and values: {error}") from error
 
 
 def _without_removed(values: Mapping[str, Any], origin: str) -> dict[str, Any]:

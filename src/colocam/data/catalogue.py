@@ -120,7 +120,7 @@ def _split_by_video(source: Path, clips: list[Clip], val_fraction: float, seed: 
         chosen.update(names[index] for index in generator.permutation(len(names))[:count].tolist())
     if lost := [tag for tag in sorted(videos) if chosen.issuperset(videos[tag])]:
         raise ColocamError(
-            f"{source}: all videos of {lost[0]!r} were chosen for validation, since they also carry other tags: "
+            f"{source}: all videos of {lost[0]!r} were chosen for validation, because they also have other tags: "
             "name the splits in a manifest"
         )
     return [replace(clip, split="val") if clip.video in chosen else clip for clip in clips]

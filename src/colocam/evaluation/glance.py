@@ -68,7 +68,7 @@ class Glances:
         if number == self.begin[phase]:
             after = "before the decoder is trained" if phase == "start" else f"after epoch {number} of {phase}"
             true = "" if self.boxes is None else "; true boxes green"
-            say(f"picture: {self.path} shows boxes {after} (red{true}); drawn again after each epoch")
+            say(f"picture: {self.path} shows boxes {after} (red{true}); updated after each epoch")
 
     @cached_property
     def _opened(self) -> "tuple[Run, Samples, list[_Shown]]":

@@ -71,7 +71,7 @@ def evaluate_predictions(
     """
     predictions, source = Path(predictions), Path(boxes)
     if predictions.is_dir() and size is not None:
-        raise ArgumentError("size", "is for predicted boxes: maps are compared in their own pixels")
+        raise ArgumentError("size", "is for predicted boxes: maps are compared at their own size")
     if not predictions.is_dir() and masks is not None:
         raise ArgumentError("masks", "are for predicted maps: give a folder of maps as predictions")
     labeled = read_labeled(source, None if manifest is None else Path(manifest), split)

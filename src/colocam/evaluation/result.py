@@ -231,7 +231,7 @@ def read_object(path: Path, remedy: str = REMEDY) -> dict[str, Any]:
     except ValueError as error:
         raise ColocamError(f"{path} is not valid JSON ({error}): {remedy}") from error
     if not isinstance(value, dict):
-        raise ColocamError(f"{path} holds no JSON object: {remedy}")
+        raise ColocamError(f"{path} contains no JSON object: {remedy}")
     return value
 
 

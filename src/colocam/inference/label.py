@@ -104,7 +104,7 @@ def label_videos(
     if corpus.set_aside:
         raise ColocamError(
             f"{len(corpus.set_aside)} of {len(videos)} videos could not be labeled, see "
-            f"{labels / 'failures.parquet'}; the others are done (--retry-failed tries them again)"
+            f"{labels / 'failures.parquet'}; the others are done (add --retry-failed to try them again)"
         )
 
 
@@ -145,7 +145,7 @@ class _Corpus:
             else:
                 self.waiting.append(task)
         say(
-            f"{len(videos)} videos: {len(self.done)} are labeled, {len(self.set_aside)} were set aside, "
+            f"{len(videos)} videos: {len(self.done)} are labeled, {len(self.set_aside)} are set aside, "
             f"{len(self.waiting)} to label"
         )
 

@@ -208,7 +208,7 @@ class _Drawn(ExitStack):
         for read in decoded:
             if read.index == frame.index:
                 return read.image
-        raise UnreadableError(f"cannot read {self._source.name}: it was changed while it was read")
+        raise UnreadableError(f"cannot read {self._source.name}: it changed while it was being read")
 
 
 def _is_large(info: VideoInfo) -> bool:

@@ -54,7 +54,7 @@ class Video:
             UnreadableError: it is an address, a device or the standard input.
         """
         if self.source.path is None:
-            raise UnreadableError(f"{self.source.name} is no stored video")
+            raise UnreadableError(f"{self.source.name} is not a stored video")
         return self.source.path
 
     def digest(self, digests: FileDigests) -> str:

@@ -108,7 +108,7 @@ def _client() -> Iterator[Client]:
     try:
         client = Client(host, config=Config(status_check_period=1), check_server_version=False)
     except (CvatSdkException, ValueError) as error:
-        raise ColocamError(f"{HOST} is no address, got {host}: {first_line(error)}") from error
+        raise ColocamError(f"{HOST} is not an address, got {host}: {first_line(error)}") from error
     with client:
         client.login(AccessTokenCredentials(token))
         client.organization_slug = os.environ.get(ORGANIZATION)
@@ -136,7 +136,7 @@ def _fitting_task(client: Client, number: int, video: LabeledVideo) -> Task:
         raise ColocamError(f"{where} has no label {absent[0]!r}: add it in CVAT")
     if there.tags or there.shapes or there.tracks:
         raise ColocamError(
-            f"{where} has annotations, which an upload would remove: remove them in CVAT, or use another task"
+            f"{where} already has annotations, which an upload would delete: remove them in CVAT, or use another task"
         )
     return task
 

@@ -37,7 +37,7 @@ class UNet(nn.Module):
         depth = len(encoder_channels)
         if len(channels) not in {depth, depth - 1}:
             raise ColocamError(
-                f"localizer.decoder has {len(channels)} channel numbers, but the backbone gives {depth} feature maps: "
+                f"localizer.decoder has {len(channels)} channel numbers, but the backbone has {depth} feature maps: "
                 f"name one for each, or one fewer for maps at the resolution of the finest"
             )
         self.unet = ExpandingPath(encoder_channels, channels, centre=centre)

@@ -208,7 +208,7 @@ def download(
     """A ZIP archive that was made before."""
     path = library.workspace.exports / f"{key}.zip"
     if not path.is_file():
-        raise RefusalError(404, "this export is gone: export again")
+        raise RefusalError(404, "this export has expired: export again")
     return FileResponse(path, media_type="application/zip", filename=name)
 
 

@@ -236,7 +236,7 @@ async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
     except TimeoutError as error:
         raise RefusalError(408, f"no byte of the file came for {BODY_SECONDS:g} s: send it again") from error
     except ClientDisconnect as error:
-        raise RefusalError(400, "the upload was broken off: send the file again") from error
+        raise RefusalError(400, "the upload was interrupted: send the file again") from error
 
 
 @routes.delete("/videos/{video}")

@@ -282,7 +282,7 @@ def _images(root: Path, folder: Path, split: Split, notes: Notes) -> dict[str, t
 def _names(path: str, listed_in: Path) -> dict[str, str]:
     match = LISTED_PATH.match(path)
     if match is None or match["tag"] not in CLASSES:
-        raise ColocamError(f"{listed_in}: {path!r} is no path of YouTube-Objects, such as cat/video-0001/shot-000000")
+        raise ColocamError(f"{listed_in}: {path!r} is not a path of YouTube-Objects such as cat/video-0001/shot-000000")
     return match.groupdict(default="")
 
 

@@ -113,7 +113,7 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
     for file in files_of(path, ".json"):
         content = parse_label_json(file, _needed)
         if not isinstance(content, dict) or "images" not in content:
-            raise ColocamError(f"{file}: not COCO (it has no 'images'): is it of another format?")
+            raise ColocamError(f"{file}: not COCO (it has no 'images'): is it in a different format?")
         images += _labeled_images(file, content, left_out)
     return videos_of_images(images, known, left_out)
 

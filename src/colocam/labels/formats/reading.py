@@ -98,7 +98,7 @@ def files_of(path: Path, *endings: str) -> list[Path]:
     files = [one for one in path.rglob("*") if one.suffix.lower() in endings and one.is_file()]
     files = [one for one in files if not one.name.startswith(".")]
     if not files:
-        raise ColocamError(f"{path}: no file ends in {' or '.join(endings)}: is it of another format?")
+        raise ColocamError(f"{path}: no file ends in {' or '.join(endings)}: is it in a different format?")
     return sorted(files, key=lambda one: natural_key(str(one)))
 
 
@@ -106,10 +106,10 @@ def read_label_text(path: Path) -> str:
     """The text of a file in UTF-8."""
     try:
         if stored(path).stat().st_size > LARGEST:
-            raise ColocamError(f"{path}: larger than {LARGEST >> 20} MiB, which no label file is")
+            raise ColocamError(f"{path}: larger than {LARGEST >> 20} MiB, and no label file is that large")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ColocamError(f"{path}: not text in UTF-8: is it of another format?") from error
+        raise ColocamError(f"{path}: not text in UTF-8: is it in a different format?") from error
     except OSError as error:
         raise ColocamError(f"cannot read {path}: {error.strerror}") from error
 
@@ -138,13 +138,13 @@ def stream_xml(path: Path) -> Iterator[ET.Element]:
 def _explained_xml(text: str, where: object) -> Iterator[None]:
     """Turn errors of a parser into one line; documents that declare entities are refused: no label file needs them."""
     if "<!ENTITY" in text or "<!DOCTYPE" in text:
-        raise ColocamError(f"{where}: declares entities, which no label file does")
+        raise ColocamError(f"{where}: declares entities, which label files never do")
     refuse_many_values(where, text.count("<") + text.count("="))
     del text  # it may be large
     try:
         yield
     except (ET.ParseError, ValueError, RecursionError) as error:
-        raise ColocamError(f"{where}: not XML ({first_line(error)}): is it of another format?") from error
+        raise ColocamError(f"{where}: not XML ({first_line(error)}): is it in a different format?") from error
 
 
 def parse_label_json(path: Path, each: Callable[[dict[str, Any]], Any] | None = None) -> Any:  # noqa: ANN401 - any JSON
@@ -154,7 +154,7 @@ def parse_label_json(path: Path, each: Callable[[dict[str, Any]], Any] | None = 
     try:
         return parse_json(text, each)
     except ValueError as error:
-        raise ColocamError(f"{path}: not JSON ({first_line(error)}): is it of another format?") from error
+        raise ColocamError(f"{path}: not JSON ({first_line(error)}): is it in a different format?") from error
 
 
 def refuse_many_values(where: object, values: int) -> None:
@@ -195,7 +195,7 @@ def corners_of(path: Path, corners: Sequence[object]) -> Box:
     """A box from its corners x1, y1, x2, y2; corners in the wrong order are swapped, as the tools do."""
     x1, y1, x2, y2 = sides = [finite_number(path, "a corner of a box", corner) for corner in corners]
     if max(sides) > FARTHEST or min(sides) < -FARTHEST:
-        raise ColocamError(f"{path}: a box lies at {x1:g}, {y1:g}, {x2:g}, {y2:g}, which no frame shows")
+        raise ColocamError(f"{path}: a box lies at {x1:g}, {y1:g}, {x2:g}, {y2:g}, which is outside any frame")
     if x1 <= x2 and y1 <= y2:
         return Box(x1, y1, x2, y2)
     return Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
@@ -213,7 +213,7 @@ def listed_objects(path: Path, value: object, name: str) -> list[dict[str, Any]]
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ColocamError(f"{path}: {name} must be a list of objects: is it of another format?")
+        raise ColocamError(f"{path}: {name} must be a list of objects: is it in a different format?")
     return value
 
 

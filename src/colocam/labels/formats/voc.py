@@ -119,7 +119,7 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
     for file in files_of(path, ".xml"):
         root = parse_xml(read_label_text(file), file)
         if root.tag != "annotation":
-            raise ColocamError(f"{file}: not Pascal VOC (its root is <{root.tag}>): is it of another format?")
+            raise ColocamError(f"{file}: not Pascal VOC (its root is <{root.tag}>): is it in a different format?")
         texts = [(element.text or "").strip() for name in CORNERS for element in root.iter(name)]
         whole &= not any("." in text or text == "0" for text in texts)
         labels = [_label(file, one) for one in root.iterfind("object")]
