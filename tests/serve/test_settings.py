@@ -251,3 +251,12 @@ def test_results_with_more_looks_have_a_key_of_their_own():
     assert with_wanted(MovingBox(), twice).looks == 2
     unchanged = MovingBox()
     assert with_wanted(unchanged, Wanted(tag="unknown")) is unchanged
+
+
+def test_results_with_a_prior_have_a_key_of_their_own():
+    plain, weighed = Wanted(tag="cat"), Wanted(tag="cat", prior="1f0c")
+    keys = {one.key("model") for one in (Wanted(), Wanted(prior="1f0c"), Wanted(prior="2a"), plain, weighed)}
+    assert len(keys) == 5
+    assert weighed._replace(looks=2).key("model") not in {weighed.key("model"), plain._replace(looks=2).key("model")}
+    unchanged = MovingBox()
+    assert with_wanted(unchanged, Wanted(prior="1f0c")) is unchanged  # it has the prior already

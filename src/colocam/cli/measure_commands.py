@@ -33,7 +33,7 @@ CLONE = Path(__file__).resolve().parents[3]
 """The repository, where this package lies in its folder ``src``."""
 
 
-@with_options("smooth", "color_mean", "focus", "motion", "looks", "chooser", "refine", "device")
+@with_options("smooth", "color_mean", "focus", "motion", "looks", "chooser", "refine", "prior", "device")
 def evaluate(
     runs: Annotated[
         list[Path], Argument(help="Run folders, with --dense also ONNX files; for several, the mean ± std is printed.")

@@ -153,6 +153,10 @@ def train(
     teacher: Annotated[
         Path | None, Option(help="Run folder of a model that teaches a smaller network, e.g. of the preset lite0.")
     ] = None,
+    prior: Annotated[
+        Path | None,
+        Option(help="ONNX file of a network that sees where objects stand out: labels of later rounds learn from it."),
+    ] = None,
     frames: Frames = None,
     device: Device = None,
     test_boxes: Annotated[
@@ -177,6 +181,8 @@ def train(
     changes = list(overrides or [])
     if teacher is not None:
         changes.append(f"localizer.teacher={json.dumps(str(teacher))}")  # any path, as YAML
+    if prior is not None:
+        changes.append(f"localizer.prior={json.dumps(str(prior))}")
     if start is not None:
         changes.append(f"start.model={json.dumps(start)}")
     chosen = load_config(preset or ("laptop" if start else default_preset(device)), config, changes)

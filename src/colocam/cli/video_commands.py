@@ -121,7 +121,7 @@ def label(
     say(f"wrote {out / 'videos.parquet'}; next: colocam export {out} --to coco -o DATA")
 
 
-@with_options("refine", "looks", "device")
+@with_options("refine", "prior", "looks", "device")
 def serve(
     words: Annotated[
         list[str] | None,
@@ -161,6 +161,7 @@ def serve(
         device=options.device,
         refine=options.refine,
         looks=options.looks,
+        prior=options.prior,
         open_page=not no_open,
         beside=beside or [],
         quick=partial(_quick_lesson, device=options.device),

@@ -26,6 +26,20 @@ LONGEST_TAG = 1000
 Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]
 
 
+class PriorOfLabels(BaseModel):
+    """The prior that weighed the maps of which a model learned: more than tags (docs/method/prior.md).
+
+    Attributes:
+        name: the stem of its file's name.
+        digest: SHA-256 of its file.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(max_length=LONGEST_TAG)]
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class Card(BaseModel):
     """Everything that is needed to rebuild the network and to use its maps.
 
@@ -50,6 +64,7 @@ class Card(BaseModel):
         normalize: the head takes pooled features of Euclidean norm 1.
         crop_head: the class is read from a crop around the object (:mod:`colocam.models.localizer_net`).
         looks: how often each frame is looked at where nobody says it (docs/method/second-look.md).
+        prior: which the labels came from, its own or those of its teacher; None: it learned from tags alone.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,6 +88,7 @@ class Card(BaseModel):
     normalize: Annotated[bool, Field(validation_alias=AliasChoices("normalize", "normalise"))] = False  # up to 0.2.0
     crop_head: bool = False
     looks: Looks = 1
+    prior: PriorOfLabels | None = None
 
     def focus_power(self, *, on: bool | None = None) -> float:
         """Power of the focus, 0 for none; ``on`` overrides whether there is one."""

@@ -64,6 +64,11 @@ class Options:
         ),
     ] = None
     """See :func:`colocam.segment.load_segmenter`; None: boxes of the heat maps."""
+    prior: Annotated[
+        str | Path | None,
+        Help("Weigh maps by a network that sees where objects stand out, in an ONNX file.", values="FILE"),
+    ] = None
+    """See :func:`colocam.maps.prior.open_prior`; such a network was trained with more than tags. None: none."""
     threshold: Annotated[
         float | None, Help("Foreground threshold, 0–1 of the map's maximum; default: that of the model.")
     ] = None
@@ -119,14 +124,14 @@ class Options:
     def settings(self) -> dict[str, Any]:
         """What changes results, for the key of stored results.
 
-        ``batch`` does not, and of a segmenter its content counts. An option that 0.2.0 did not have is left out as long
-        as it has its default, so that earlier results are found again.
+        ``batch`` does not, and of a segmenter and of a prior the content counts. An option that 0.2.0 did not have is
+        left out as long as it has its default, so that earlier results are found again.
         """
         defaults = asdict(DEFAULT)
         return {
             name: None if name == "batch" else value
             for name, value in asdict(self).items()
-            if name != "refine" and (name in IN_EVERY_KEY or value != defaults[name])
+            if name not in {"refine", "prior"} and (name in IN_EVERY_KEY or value != defaults[name])
         }
 
 

@@ -40,6 +40,7 @@ _PUBLISHED = {
     "seeds": {"region": "mask", "blobs": "all", "foreground": 1, "background": 1},
     "rounds": 1,
     "teacher": None,
+    "prior": None,
     "color_mean": "off",
     "focus": False,
     "chooser": "largest",
@@ -265,6 +266,8 @@ class LocalizerStage(Optimization):
     teacher: Path | None = None
     """Run folder of a trained model with the same tags, whose maps and boxes take the place of the first round's
     (docs/method/teacher.md)."""
+    prior: Path | None = None
+    """ONNX file of a network that weighs the maps that labels come from, also a teacher's (docs/method/prior.md)."""
     jitter: NonNegative = 0.0
     """From the second round on: random brightness, contrast and saturation by up to this factor."""
     decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)
@@ -289,11 +292,10 @@ class LocalizerStage(Optimization):
     whole frame; auto: where it makes the tags of held-out videos more likely (docs/method/classifier.md)."""
 
     @model_validator(mode="after")
-    def _teacher_teaches(self) -> "LocalizerStage":
-        if self.teacher is not None and self.rounds == 1:
-            raise ValueError(
-                "localizer.teacher takes the place of the first round, and localizer.rounds is 1: set it to 2"
-            )
+    def _is_used(self) -> "LocalizerStage":
+        for name, does in (("teacher", "takes the place of the first round"), ("prior", "weighs the maps of a round")):
+            if getattr(self, name) is not None and self.rounds == 1:
+                raise ValueError(f"localizer.{name} {does}, and localizer.rounds is 1: set it to 2")
         return self
 
     @property

@@ -26,7 +26,7 @@ from colocam.evaluation.metrics.dense_scores import (
     score_shot,
 )
 from colocam.evaluation.objects import WAY, evaluate_objects
-from colocam.evaluation.result import OBJECTS, PLAIN, REFINED, DenseEvaluation, DenseRow
+from colocam.evaluation.result import OBJECTS, DenseEvaluation, DenseRow, dense_name, say_learned_from
 from colocam.inference.localizer import Localizer
 from colocam.types import Box, Clip, Image, Localization, Split
 from colocam.utils.files import try_writing, write_json
@@ -69,7 +69,7 @@ def evaluate_dense(
     Each shot is processed without its tag and with it; where the truth has empty frames, several boxes a frame or names
     of objects, :func:`colocam.evaluation.objects.evaluate_objects` measures them too. Shots whose tag the model does
     not know are left out. Writes ``dense.json``, ``dense.npz`` and ``dense-objects.npz`` (frames for the report) into
-    ``out``; with ``refine`` their names begin with ``dense-refined``.
+    ``out``; with ``refine`` their names begin with ``dense-refined``, and with ``prior`` they have ``-prior``.
 
     Args:
         run: run folder, or an ONNX file.
@@ -89,6 +89,7 @@ def evaluate_dense(
     try_writing(folder)
     localizer = Localizer.open(run, options)
     card, segmenter = localizer.card, localizer.segmenter
+    say_learned_from(card)
     clips, truth = read_shots(Path(manifest), split)
     chosen = clips if shots is None else [clip for clip in clips if clip.name in shots]
     known = [clip for clip in chosen if clip.tag in card.tags]
@@ -109,7 +110,7 @@ def evaluate_dense(
         for clip in known:
             measured.append(_measure(localizer, localizer.with_options(tag=clip.tag), clip, truth))
             advance(note=clip.name)
-    name = PLAIN if segmenter is None else REFINED
+    name = dense_name(refined=segmenter is not None, prior=localizer.prior is not None)
     objects = evaluate_objects(localizer, known, truth, folder / f"{name}-{OBJECTS}.npz")
     rows = tuple(_row(shot.clip.name, [shot], shot.clip.tag) for shot in measured)
     result = DenseEvaluation(
@@ -127,6 +128,7 @@ def evaluate_dense(
         over_frames=_row("all frames", measured),
         unknown=unknown,
         refined=None if segmenter is None else segmenter.name,
+        prior=None if localizer.prior is None else localizer.prior.name,
         objects=objects,
     )
     write_json(folder / f"{name}.json", result.to_json())

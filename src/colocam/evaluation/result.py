@@ -13,12 +13,14 @@ from typing import Any, ClassVar, TypeGuard, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from colocam.config import METHODS
+from colocam.config.card import Card
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics.dense_scores import DenseScores
 from colocam.evaluation.metrics.object_scores import Instances, ObjectScores
 from colocam.evaluation.metrics.protocols import PROTOCOLS, Accuracy, CorLoc
 from colocam.utils.extras import not_installed
 from colocam.utils.files import parse_json
+from colocam.utils.progress import say
 
 MAIN = "colocam"
 """The method whose gain over the first one is reported."""
@@ -26,14 +28,24 @@ REMEDY = "evaluate the run again"
 NOT_QUANTITIES = {"phase", "event", "epoch", "step"}
 """Entries of a record of ``metrics.jsonl`` that say where it belongs."""
 T = TypeVar("T")
-PLAIN, REFINED = "dense", "dense-refined"
-"""Names of the files in a run folder: boxes learned from tags alone, and boxes of a segmenter."""
+DENSE = ("dense", "dense-prior", "dense-refined", "dense-prior-refined")
+"""Names of the files in a run folder: boxes of the model's maps, weighed by a prior or not, and of a segmenter."""
+WITH = " + "
+"""Stands between the name of a method and that of what was added to it."""
 OBJECTS = "objects"
 """Name of the file with the worst frames of several objects and presence; after the name of a dense evaluation."""
 
 
 def method_title(name: str) -> str:
-    """Title of a CAM, a trained method or a training phase; the name itself where it is not registered."""
+    """Title of a CAM, a trained method or a training phase; the name itself where it is not registered.
+
+    Where a prior weighed the maps, name and title end with `` + `` and its name.
+    """
+    name, *prior = name.split(WITH)
+    return WITH.join([_title(name), *prior])
+
+
+def _title(name: str) -> str:
     if name == "classifier":
         return "Classifier"
     if name in METHODS:
@@ -47,7 +59,18 @@ def method_title(name: str) -> str:
 
 def refined_title(method: str, segmenter: str) -> str:
     """Title of a method whose boxes a segmenter refined, e.g. ``CoLo-CAM + MobileSAM``."""
-    return f"{method_title(method)} + {segmenter}"
+    return f"{method_title(method)}{WITH}{segmenter}"
+
+
+def dense_name(*, refined: bool, prior: bool) -> str:
+    """The name of the files of a dense evaluation in a run folder."""
+    return "dense" + "-prior" * prior + "-refined" * refined
+
+
+def say_learned_from(card: Card) -> None:
+    """Say so where a model learned from more than tags."""
+    if card.prior is not None:
+        say(f"note: this model learned from tags and {card.prior.name}, a network that sees where objects stand out")
 
 
 def ordered_methods(names: Iterable[str]) -> list[str]:
@@ -315,7 +338,8 @@ class DenseEvaluation(Stored):
         over_shots: mean over shots, each with the same weight.
         over_frames: mean over the frames of all shots; the number of switches is their sum.
         unknown: tag that the model does not know → shots that were left out.
-        refined: name of the segmenter that gave the boxes; None where they come from tags alone.
+        refined: name of the segmenter that gave the boxes; None where they come from the model's maps.
+        prior: name of the prior that weighed these maps; None: none did.
         objects: all boxes, presence and tracks, with the tag; None where the truth has none of them.
     """
 
@@ -326,6 +350,7 @@ class DenseEvaluation(Stored):
     over_frames: DenseRow
     unknown: Mapping[str, tuple[str, ...]]
     refined: str | None = None
+    prior: str | None = None
     objects: ObjectScores | None = None
     FORMAT: ClassVar[int] = 1
 

@@ -26,9 +26,10 @@ from colocam.evaluation.metrics.hits import PUBLISHED_THRESHOLDS, RIGHT, frame_o
 from colocam.evaluation.metrics.object_scores import ObjectScores
 from colocam.evaluation.metrics.protocols import chooser_threshold, hits_of_choice
 from colocam.evaluation.objects import evaluate_objects
-from colocam.evaluation.result import OBJECTS, EvaluatedData, Evaluation, method_title
+from colocam.evaluation.result import OBJECTS, WITH, EvaluatedData, Evaluation, method_title, say_learned_from
 from colocam.inference.localizer import Localizer
 from colocam.maps.mapper import Mapper, cam_mapper, decoder_mapper, map_batches
+from colocam.maps.prior import open_prior
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
 from colocam.segment import load_segmenter
@@ -133,9 +134,10 @@ def evaluate(
         split: which videos to evaluate on.
         cams: names in :data:`colocam.cams.CAMS`; None for the run's source of seeds.
         options: of them ``device``; ``color_mean``, which without a value is that of the model card, and none for CAMs;
-            ``focus``; ``chooser``, for the trained methods; and ``refine``, which also refines the maps of the trained
-            methods, as a result of its own.
+            ``focus``; ``chooser``, for the trained methods; and ``prior`` and ``refine``, which also weigh and refine
+            the maps of the trained methods, as results of their own.
     """
+    prior = None if options.prior is None else open_prior(options.prior)
     segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
     opened = open_run(run, options.device)
     color_mean, chooser = options.color_mean, options.chooser
@@ -151,13 +153,16 @@ def evaluate(
         used = used if chooser is None or name in wanted else used._replace(chooser=chooser)
         if name not in wanted:
             say(f"{method_title(name)}: maps with color mean {used.color_mean}")
+        if prior is not None and name not in wanted:
+            found[f"{name}{WITH}{prior.name}"] = measure(evaluation_set, used._replace(prior=prior))
         found[name] = measure(evaluation_set, used)
     maps = {name: method.maps for name, method in found.items()}
     localizing = Options(str(opened.device), color_mean=color_mean, focus=options.focus, chooser=chooser)
     classes = [tag for (tag, _), there in zip(evaluation_set.predicted, evaluated.present, strict=True) if there]
     refined = None
     if segmenter is not None:
-        each = {name: measure_refined(evaluation_set, segmenter, maps[name]) for name in opened.config.methods}
+        trained = [name for method in opened.config.methods for name in maps if name.split(WITH)[0] == method]
+        each = {name: measure_refined(evaluation_set, segmenter, maps[name]) for name in trained}
         refined = {segmenter.name: each}
     result = Evaluation(
         methods={name: method.corloc for name, method in found.items()},
@@ -332,6 +337,7 @@ def methods_of_run(run: Run, cams: Sequence[str], *, focus: bool | None = None) 
     for method in reversed(run.config.methods):
         model = load_model(run.model_folder(method))
         card, settings = model.card, run.config.stage2(method)
+        say_learned_from(card)
         # A constant of the preset, or of the decoder that stayed as it was; else these videos choose again.
         is_given = card.threshold_from == "corrections" or settings.threshold is not None
         mappers[method] = decoder_mapper(

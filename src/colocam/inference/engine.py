@@ -64,7 +64,8 @@ class Model:
             find_chooser(self.options.chooser)
         settings = {**self.options.settings(), "choice": asdict(choice)}
         refine = self.options.refine
-        return model_key(self.run, settings, () if refine is None else segmenter_files(refine))
+        segmenter = () if refine is None else segmenter_files(refine)
+        return model_key(self.run, settings, segmenter, self.options.prior)
 
     def load(self) -> list[Localizer]:
         """The model on the device, or, where none is named, on each GPU."""

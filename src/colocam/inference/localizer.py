@@ -13,6 +13,7 @@ from colocam.errors import ColocamError
 from colocam.inference.network import Network, OutputShape, open_onnx
 from colocam.inference.passes import AnyNetwork, Passes
 from colocam.inference.pipeline import Settings, run_pipeline
+from colocam.maps.prior import Prior, open_prior
 from colocam.segment import load_segmenter
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.smoothing import Shots
@@ -62,6 +63,7 @@ class Localizer:
         network: computes class scores and maps, for any number of threads.
         card: what is stored with the model.
         segmenter: gives a mask for each object, whose extent is the box; None: boxes of the heat maps.
+        prior: weighs the maps by where objects stand out; None: they stay as they are.
         source: folder or file that the model was loaded from; None: it was built in memory.
         options: see :class:`colocam.config.options.Options`.
         settings: the options, and what the card says where they say nothing.
@@ -74,10 +76,12 @@ class Localizer:
         options: Options = DEFAULT,
         *,
         segmenter: Segmenter | None = None,
+        prior: Prior | None = None,
     ) -> None:
         self.network = network if isinstance(network, AnyNetwork) else Passes(network, output_shape(card))
         self.card = card
         self.segmenter = segmenter
+        self.prior = prior
         self.source: Path | None = None
         self.options = options
         self.settings = Settings.of(options, card, refined=segmenter is not None)
@@ -91,7 +95,7 @@ class Localizer:
         return self if self.segmenter is None else self._changed(None, replace(self.options, refine=None))
 
     def _changed(self, segmenter: Segmenter | None, options: Options) -> "Localizer":
-        other = Localizer(self.network, self.card, options, segmenter=segmenter)
+        other = Localizer(self.network, self.card, options, segmenter=segmenter, prior=self.prior)
         other.source = self.source
         return other
 
@@ -105,7 +109,8 @@ class Localizer:
         """
         network, card = open_network(Path(run), options.device)
         segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
-        localizer = cls(network, card, options, segmenter=segmenter)
+        prior = None if options.prior is None else open_prior(options.prior)
+        localizer = cls(network, card, options, segmenter=segmenter, prior=prior)
         localizer.source = Path(run)
         return localizer
 
@@ -254,6 +259,7 @@ class Localizer:
             self.network,
             self.settings,
             self.segmenter,
+            self.prior,
             live=live,
             images=images or self.reads_images,
             shots=shots,

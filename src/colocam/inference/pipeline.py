@@ -35,6 +35,7 @@ from colocam.inference.stages import (
     submit_passes,
 )
 from colocam.maps.postprocess import array_classes_of
+from colocam.maps.prior import Prior
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
@@ -120,6 +121,7 @@ def run_pipeline(
     network: AnyNetwork,
     settings: Settings,
     segmenter: Segmenter | None,
+    prior: Prior | None,
     *,
     live: bool,
     images: bool,
@@ -143,6 +145,7 @@ def run_pipeline(
         histograms=look_ahead is not None,
         grays=settings.motion,
         images=images,
+        prior=prior,
     )
     ended = Event()
     either = (ended, *stopping)

@@ -21,6 +21,7 @@ from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, require_numbers
 from colocam.inference.passes import BOX_THREADS, MapSettings
 from colocam.maps.postprocess import array_classes_of
+from colocam.maps.prior import weigh_by_prior
 from colocam.temporal.look import Look, Square
 from colocam.temporal.smoothing import FrameObservation
 from colocam.types import Float32Array, Float64Array, Image, Levels
@@ -137,7 +138,7 @@ class SecondLook:
     ) -> list[None]:
         """Take the looks of some frames that show the object."""
         for at in part:
-            level = to_8bit(output.maps[at])
+            level = _with_prior(to_8bit(output.maps[at]), frames[at].seen, squares[at])
             (candidates,) = self._boxes_of(level[None], thresholds[at])
             _take_look(frames[at], Look(squares[at], level, candidates.boxes), candidates, output.maps[at])
         return [None] * len(part)
@@ -159,6 +160,15 @@ def _square_of(observation: FrameObservation) -> Square | None:
 def _logits(frames: Observations) -> Float32Array:
     logits: Float32Array = np.log(np.maximum([one.probabilities for one in frames], TINY)).astype(np.float32)
     return logits
+
+
+def _with_prior(level: Levels, seen: Levels | None, square: Square) -> Levels:
+    """The map (M, M) of a square, weighed by what a prior sees there."""
+    if seen is None:
+        return level
+    rows, columns = square.in_frame(seen.shape, len(level))
+    weighed: Levels = weigh_by_prior(level[None], np.ascontiguousarray(seen[rows, columns])[None])[0]
+    return weighed
 
 
 def _enlarge_into(observation: FrameObservation, square: Square, image: Image) -> None:

@@ -23,6 +23,7 @@ from colocam.boxes.quantize import to_8bit
 from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, require_numbers, softmax
 from colocam.inference.passes import BOX_THREADS, AnyNetwork, MapSettings, PassRows
+from colocam.maps.prior import Prior, weigh_by_prior
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, color_histograms, window_starts
 from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, gray_frames
 from colocam.temporal.smoothing import FrameObservation
@@ -49,6 +50,7 @@ class Pass(NamedTuple):
         new: which rows hold the new frames; rows after them are padding.
         histograms: (B, D) colors of the new frames; None where shot boundaries are not needed.
         grays: (B, h, w) the new frames in gray; None where motion is not needed.
+        seen: (B, h, w) what the prior sees in the new frames; None without one.
     """
 
     frames: list[VideoFrame]
@@ -57,6 +59,7 @@ class Pass(NamedTuple):
     new: slice
     histograms: Histograms | None
     grays: Levels | None
+    seen: Levels | None
 
 
 SubmittedPasses = Generator[tuple[Pass, PassRows], None, None]
@@ -71,6 +74,7 @@ class MappedFrames(NamedTuple):
         cuts: (B,) which frames begin a new shot.
         output: waits for the maps.
         grays: (B, h, w) the frames in gray; None where motion is not needed.
+        seen: (B, h, w) what the prior sees in the frames; None without one.
     """
 
     frames: list[VideoFrame]
@@ -78,6 +82,7 @@ class MappedFrames(NamedTuple):
     cuts: npt.NDArray[np.bool_]
     output: Callable[[], HostOutput]
     grays: Levels | None
+    seen: Levels | None
 
 
 def read_passes(
@@ -89,6 +94,7 @@ def read_passes(
     histograms: bool,
     grays: bool = False,
     images: bool = True,
+    prior: Prior | None = None,
 ) -> Iterator[Pass]:
     """Stage 1: resize frames to (S, S), describe their colors, and arrange them in passes of the network.
 
@@ -103,6 +109,7 @@ def read_passes(
         histograms: whether to compute color histograms.
         grays: whether to make gray copies, which motion is computed from.
         images: whether the frames keep their images; without, these have their size alone and take no memory.
+        prior: sees where objects stand out in the resized frames; None: none.
     """
     frames = iter(frames)
     index = 0
@@ -125,7 +132,8 @@ def read_passes(
             described = in_parts(pool, work, list(range(len(taken))), RESIZE_THREADS)
             del first
             taken = taken if images else [_without_image(frame) for frame in taken]
-            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None, gray)
+            seen = None if prior is None else prior.maps(resized[new])
+            yield Pass(taken, resized, ids, new, np.concatenate(described) if histograms else None, gray, seen)
             index += len(taken)
 
 
@@ -148,7 +156,12 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
             wait = settings.start([rows], np.arange(len(batch.images)))
             decided = np.zeros(len(batch.frames), bool) if batch.histograms is None else cuts.push(batch.histograms)
             yield MappedFrames(
-                batch.frames, batch.ids[batch.new], decided, partial(_new_rows, wait, batch.new), batch.grays
+                batch.frames,
+                batch.ids[batch.new],
+                decided,
+                partial(_new_rows, wait, batch.new),
+                batch.grays,
+                batch.seen,
             )
 
 
@@ -160,6 +173,7 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
     frames: list[VideoFrame] = []  # those whose window is not complete, and their outputs
     outputs: list[PassRows] = []
     grays: list[Levels] = []
+    seen: list[Levels] = []
     ids = np.zeros((0, 2), np.int64)
     decided = np.zeros(0, bool)
     starts = np.zeros(0, bool)
@@ -167,7 +181,7 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
 
     def complete(decisions: npt.NDArray[np.bool_], *, last: bool = False) -> Iterator[MappedFrames]:
         """The windows that are complete with the next ``decisions``."""
-        nonlocal frames, outputs, grays, ids, decided, starts, position
+        nonlocal frames, outputs, grays, seen, ids, decided, starts, position
         begun, position = window_starts(decisions, position)
         decided = np.concatenate([decided, decisions])
         starts = np.concatenate([starts, begun])
@@ -178,18 +192,21 @@ def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapS
             taken, outputs = _split(outputs, length)
             mapped = settings.start(taken, np.zeros(length, np.int64))
             gray = np.stack(grays[:length]) if grays else None
-            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped, gray)
+            objects = np.stack(seen[:length]) if seen else None
+            yield MappedFrames(frames[:length], ids[:length], decided[:length], mapped, gray, objects)
             frames = frames[length:]
             ids = ids[length:]
             decided = decided[length:]
             starts = starts[length:]
             grays = grays[length:]
+            seen = seen[length:]
 
     with closing(passes):
         for batch, rows in passes:
             outputs.append(rows)
             frames += batch.frames
             grays.extend([] if batch.grays is None else batch.grays)
+            seen.extend([] if batch.seen is None else batch.seen)
             ids = np.concatenate([ids, batch.ids[batch.new]])
             assert batch.histograms is not None
             yield from complete(cuts.push(batch.histograms))
@@ -208,7 +225,7 @@ def find_candidates(
         mapped: consecutive frames with their maps.
         threshold_of: (logits (B, K) of these frames) → τ of each frame.
         boxes_of: (maps, τ) → the candidates of each map.
-        motion: weighs the maps that boxes are read from; None: they are those that are shown.
+        motion: weighs the maps that boxes are read from, after the prior; None: no motion is measured.
     """
 
     def observe(
@@ -224,16 +241,21 @@ def find_candidates(
         values = (softmax(output.logits[rows]), output.maps[rows], levels, boxes)
         scalars = (window.cuts[rows].tolist(), output.foreground[rows].tolist())
         columns = (window.frames[rows], *values, output.peaks[rows], *scalars)
-        return [FrameObservation(*cells) for cells in zip(*columns, strict=True)]
+        found = [FrameObservation(*cells) for cells in zip(*columns, strict=True)]
+        if window.seen is not None:
+            for observation, seen in zip(found, window.seen[rows], strict=True):
+                observation.seen = seen
+        return found
 
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
         for window in mapped:
             output = require_numbers(window.output())
             if not np.array_equal(output.ids, window.ids):
                 raise ColocamError("the network returned rows of another video, a fault of colocam: please report it")
-            weighed = None
+            weighed = None if window.seen is None else weigh_by_prior(to_8bit(output.maps), window.seen)
             if motion is not None and window.grays is not None:
-                weighed = motion.push(to_8bit(output.maps), window.grays, window.cuts, partial(_each, pool))
+                levels = to_8bit(output.maps) if weighed is None else weighed
+                weighed = motion.push(levels, window.grays, window.cuts, partial(_each, pool))
             work = partial(observe, window, output, weighed, threshold_of(output.logits))
             yield in_parts(pool, work, list(range(len(window.frames))), BOX_THREADS)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from colocam.errors import ArgumentError, ColocamError
 from colocam.labels.table_files import ForeignFileError, without_results
+from colocam.maps.prior import require_prior
 from colocam.utils.digests import FileDigests, text_digest
 from colocam.utils.files import stored
 from colocam.utils.progress import Advance, progress, say
@@ -254,11 +255,14 @@ FORMAT = 3
 """Changes when the same video, model and options give other rows."""
 
 
-def model_key(run: Path, settings: dict[str, Any], segmenter: Sequence[Path] = ()) -> str:
-    """Digest of the content of model and segmenter and of the settings, without paths and times."""
+def model_key(
+    run: Path, settings: dict[str, Any], segmenter: Sequence[Path] = (), prior: str | Path | None = None
+) -> str:
+    """Digest of the content of model, segmenter and prior and of the settings, without paths and times."""
     digests = FileDigests()
     model = sorted(run.glob("model.*")) if run.is_dir() else [run]
-    contents = [[digests.of_file(path) for path in files] for files in (model, segmenter)]
+    with_prior = [] if prior is None else [[require_prior(prior)]]  # keys without one are those of 0.2.0
+    contents = [[digests.of_file(path) for path in files] for files in (model, segmenter, *with_prior)]
     return text_digest(json.dumps([FORMAT, contents, settings], sort_keys=True, default=str))
 
 

@@ -84,6 +84,7 @@ def main(control: int, life: int, share: int) -> None:
     from colocam.inference.localizer import Localizer, output_shape  # noqa: PLC0415
     from colocam.inference.remote import RemoteNetwork  # noqa: PLC0415
     from colocam.inference.task import Worker, attempt  # noqa: PLC0415
+    from colocam.maps.prior import open_prior  # noqa: PLC0415
     from colocam.utils.digests import FileDigests  # noqa: PLC0415
     from colocam.utils.extensions import load_extensions  # noqa: PLC0415
     from colocam.video.fence import start_decoder  # noqa: PLC0415
@@ -104,7 +105,9 @@ def main(control: int, life: int, share: int) -> None:
     threading.Thread(target=listen, name="listen", daemon=True).start()
     try:
         load_extensions(setup.extensions)
-        worker = Worker(Localizer(network, setup.card, setup.options), FileDigests(setup.digests), share, show)
+        prior = None if setup.options.prior is None else open_prior(setup.options.prior)
+        localizer = Localizer(network, setup.card, setup.options, prior=prior)
+        worker = Worker(localizer, FileDigests(setup.digests), share, show)
     except ColocamError as error:  # as the answer to the first task
         parent.send({"do": "failed", "error": "ColocamError", "text": str(error)})
         return

@@ -12,6 +12,7 @@ from torch import Tensor
 from colocam.boxes.quantize import to_8bit
 from colocam.data.batches import Samples, frames_per_pass
 from colocam.maps.postprocess import of_classes, postprocess
+from colocam.maps.prior import Prior, weigh_by_prior
 from colocam.models import LocalizerNet, foreground
 from colocam.models.cam_formulas import full_size
 from colocam.temporal.cuts import color_histograms, find_cuts, window_starts
@@ -30,6 +31,7 @@ class Mapper(NamedTuple):
         threshold: τ where no boxes choose it; None: the mean of the validation maps.
         class_thresholds: τ of each class instead; None: one for all.
         power: of the focus.
+        prior: weighs the maps; None: they stay as they are.
     """
 
     draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
@@ -38,6 +40,7 @@ class Mapper(NamedTuple):
     threshold: float | None = None
     class_thresholds: tuple[float, ...] | None = None
     power: float = 1.0
+    prior: Prior | None = None
 
 
 def cam_mapper(maps: Callable[[Tensor, Tensor], Tensor], size: int) -> Mapper:
@@ -69,7 +72,11 @@ def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.devic
         frames, classes = samples.read(part, size, device)
         maps, activations = mapper.draw(frames, classes)
         sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
-        yield to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
+        levels = to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
+        if mapper.prior is not None:
+            images = frames.round().byte().permute(0, 2, 3, 1).cpu().numpy()
+            levels = weigh_by_prior(levels, mapper.prior.maps(images))
+        yield levels
 
 
 def _batches(samples: Samples, most: int, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:

@@ -233,7 +233,8 @@ def dense_title(result: DenseEvaluation) -> str:
     """What was measured, and what was left out, in one line."""
     left_out = [f"{tag}: {', '.join(shots)}" for tag, shots in result.unknown.items()]
     return (
-        (f"refined by {result.refined}: " if result.refined else "")
+        (f"with the prior {result.prior}, more than tags alone: " if result.prior else "")
+        + (f"refined by {result.refined}: " if result.refined else "")
         + f"{result.over_frames.frames} frames of {len(result.shots)} whole shots, from file to box, "
         f"smoothing {result.smooth}; CorLoc and class in percent of the {result.over_frames.boxed_frames} frames with "
         "true boxes"

@@ -15,9 +15,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from colocam.errors import ColocamError
 from colocam.evaluation.metrics import PROTOCOLS, CorLoc
 from colocam.evaluation.result import (
+    DENSE,
     OBJECTS,
-    PLAIN,
-    REFINED,
     Evaluation,
     method_title,
     plain,
@@ -154,8 +153,8 @@ def _next_step(run: Path, doubtful: Sequence[Group]) -> dict[str, str] | None:
 
 
 def _dense_parts(run: Path) -> Iterator[dict[str, Any]]:
-    """The evaluations of whole shots: with tags alone, and refined by a segmenter."""
-    for name in (PLAIN, REFINED):
+    """The evaluations of whole shots: with tags alone, with a prior, and refined by a segmenter."""
+    for name in DENSE:
         if (result := read_dense(run / f"{name}.json")) is not None:
             objects = object_rows([result.objects]) if result.objects else []
             groups = gallery(run / f"{name}.npz") + (gallery(run / f"{name}-{OBJECTS}.npz") if objects else [])

@@ -53,10 +53,9 @@ class Library:
         workspace: the open folder.
         store: its events.
         runs: run folders or ONNX files: the model of the command, and those to show beside it.
-        load: opens a model; called in a thread.
-        quick: opens the quick lesson for a run folder.
+        load: opens a model; called in a thread. ``quick``: opens the quick lesson for a run folder.
         device: ``cpu`` or ``cuda``, for CAMs; None: the GPU, if there is one.
-        segmenter: key of the segmenter that ``load`` gives to models; "": none. ``looks``: None: as each model says.
+        segmenter: key of the segmenter that ``load`` gives to models; "": none. So ``prior``. ``looks``: see there.
 
     Attributes:
         active: the model in use: its boxes are shown, corrected and exported.
@@ -76,8 +75,9 @@ class Library:
         device: str | None = None,
         segmenter: str = "",
         looks: int | None = None,
+        prior: str = "",
     ) -> None:
-        self.workspace, self.store, self.segmenter, self.looks = workspace, store, segmenter, looks
+        self.workspace, self.store, self.segmenter, self.looks, self.prior = workspace, store, segmenter, looks, prior
         self.stills = Stills()
         self._digests, self._digest_lock = FileDigests(workspace.root / MEMORY), threading.Lock()
         self.models = ModelList(load, workspace.root / MEMORY)
@@ -267,7 +267,7 @@ class Library:
         with self._lock:
             if (tag := self.store.class_of(video.id)) is None:
                 tag = self.workspace.tags.get(video.id, "")  # up to version 0.2.0 it was a setting
-            return self.workspace.settings.of(tag, self.segmenter)._replace(looks=self.looks)
+            return self.workspace.settings.of(tag, self.segmenter)._replace(looks=self.looks, prior=self.prior)
 
     def results_key(self, video: Video, model: ServedModel) -> str:
         """Stands for what a model finds in a video with the settings in use."""

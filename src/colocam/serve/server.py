@@ -26,6 +26,7 @@ from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localizer import Localizer
 from colocam.inference.videos import Video, find_videos
+from colocam.maps.prior import require_prior
 from colocam.segment import segmenter_files
 from colocam.serve import click_routes, correction_routes, video_routes
 from colocam.serve.guard import Guard, RefusalError, add_refusals
@@ -169,6 +170,7 @@ def serve(
     device: str | None = None,
     refine: str | Path | None = None,
     looks: int | None = None,
+    prior: str | Path | None = None,
     open_page: bool = True,
     beside: Sequence[Path] = (),
 ) -> None:
@@ -185,6 +187,7 @@ def serve(
         device: ``cpu`` or ``cuda``; None: the GPU, if there is one.
         refine: a segmenter, see :func:`colocam.segment.load_segmenter`, which the page can switch off; None: none.
         looks: at each frame, see :class:`colocam.config.options.Options`.
+        prior: weighs all maps, see there; None: none.
         open_page: whether to open the page in the browser.
         beside: other models, to compare with that of ``run`` on the same videos.
     """
@@ -192,13 +195,13 @@ def serve(
         if not model.exists():
             raise ColocamError(f"{model} does not exist: give the run folder of 'colocam train', or an ONNX file")
     segmenter = "" if refine is None else FileDigests().of_files(segmenter_files(refine))
+    weighing = "" if prior is None else FileDigests().of_file(require_prior(prior))
     with open_workspace(out) as workspace:
         named = find_videos(videos, workspace.root) if videos else []
         store = EventStore(workspace.database)
-        load = partial(Localizer.load, device=device, masks=True, refine=refine)
-        library = Library(
-            workspace, store, [run, *beside], load, quick=quick, device=device, segmenter=segmenter, looks=looks
-        )
+        load = partial(Localizer.load, device=device, masks=True, refine=refine, prior=prior)
+        keys = {"segmenter": segmenter, "prior": weighing}
+        library = Library(workspace, store, [run, *beside], load, quick=quick, device=device, looks=looks, **keys)
         added = [(_path(video), video.name, "") for video in named]
         if not added and not store.videos():
             added = videos_of_run(run)

@@ -71,7 +71,7 @@ class Wanted(NamedTuple):
         presence: no box where the probability of presence is below this; None: all boxes.
         threshold: of the maps, relative to their maxima; None: that of the model.
         instances: find every object, not only one a frame.
-        segmenter: key of the segmenter that refines boxes to masks; "": none does. ``looks``: None: as the model says.
+        segmenter: key of the segmenter, "": none; ``looks``: None: as the model says; ``prior``: its key, "": none.
     """
 
     tag: str | None = None
@@ -80,10 +80,11 @@ class Wanted(NamedTuple):
     instances: bool = False
     segmenter: str = ""
     looks: int | None = None
+    prior: str = ""
 
     def key(self, model: str) -> str:
         """Stands for the results of a model with these settings: the key of the model alone, where all are defaults."""
-        values = json.dumps(self if self.looks else self[:-1])  # results of 0.2.0, which had no looks, keep their key
+        values = json.dumps(self[: 7 if self.prior else 5 + bool(self.looks)])  # the five of 0.2.0 keep their key
         return model if self == Wanted() else f"{model}-{hashlib.blake2b(values.encode(), digest_size=6).hexdigest()}"
 
 
@@ -109,8 +110,8 @@ def with_wanted(localizer: Localizer, wanted: Wanted) -> Localizer:
     presence = None if localizer.card.presence is None else wanted.presence
     if not wanted.segmenter:
         localizer = localizer.without_segmenter()
-    wanted = wanted._replace(tag=tag, presence=presence, segmenter="")
-    chosen = {name: value for name, value in wanted._asdict().items() if name != "segmenter"}
+    wanted = wanted._replace(tag=tag, presence=presence, segmenter="", prior="")
+    chosen = {name: value for name, value in wanted._asdict().items() if name not in {"segmenter", "prior"}}
     return localizer if wanted == Wanted() else localizer.with_options(**chosen)
 
 

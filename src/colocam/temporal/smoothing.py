@@ -90,6 +90,7 @@ class FrameObservation:
         mask: (H, W) that mask, in pixels of the frame.
         masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
         look: the second look that the candidates come from; None: they come from the map of the frame.
+        seen: (h, w) what a prior sees in the frame, in 8 bits; None: there is none.
     """
 
     frame: VideoFrame
@@ -112,6 +113,7 @@ class FrameObservation:
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     masks: Sequence[ObjectMask] = field(default=(), repr=False)
     look: Look | None = field(default=None, repr=False)
+    seen: Levels | None = field(default=None, repr=False)
 
     @property
     def choices(self) -> Candidates:

@@ -19,12 +19,13 @@ import torch
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
-from colocam.config.card import Card
+from colocam.config.card import Card, PriorOfLabels, read_card
 from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
 from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
+from colocam.maps.prior import Prior, open_prior
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run
@@ -33,8 +34,10 @@ from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
 from colocam.training.loop import AfterEpoch, Journal, fit
 from colocam.training.stage2 import localizer_task
+from colocam.training.start import start_folder
 from colocam.training.validation import Validator
 from colocam.types import Float64Array, Levels
+from colocam.utils.digests import file_digest
 from colocam.utils.files import explain_os_errors, parse_json, read_array, write_json
 from colocam.utils.progress import progress, raise_if_stopped, say
 from colocam.utils.tensors import explain_damage, load_checkpoint
@@ -49,6 +52,8 @@ FOREGROUND, UNKNOWN = 255, 128
 """Stored levels; background is 0."""
 CLIPS = 16
 """Clips of one pass."""
+PRIOR = "prior.json"
+"""In the folder of a method: name and digest of the prior that its labels come from; no file where there is none."""
 
 
 def train_method(
@@ -82,7 +87,7 @@ def train_method(
     labels = None
     begin = 1
     if (teacher := settings.teacher) is not None:
-        labels = first(partial(_teacher_labels, run, teacher, clips, run.folder / method / "teacher"))
+        labels = first(partial(_teacher_labels, run, method, teacher, clips))
         begin = 2
     for index in range(begin, settings.rounds + 1):
         last = index == settings.rounds
@@ -133,6 +138,7 @@ def best_model(
         normalize=classifier.normalize,
         crop_head=crop_head,
         looks=settings.looks,
+        prior=read_prior(run, method),
     )
     return Model(net, card)
 
@@ -143,12 +149,52 @@ def model_mapper(model: Model) -> Mapper:
     return decoder_mapper(model.net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
 
 
+def keep_prior(run: Run, method: str) -> None:
+    """Remember which prior the labels of a method come from; refuse another one.
+
+    A teacher, and a model that the run starts from, may have learned from one, too.
+    """
+    settings, path = run.config.stage2(method), run.folder / method / PRIOR
+    prior: PriorOfLabels | None
+    if settings.prior is not None:
+        prior = PriorOfLabels(name=settings.prior.stem, digest=file_digest(settings.prior))
+    elif settings.teacher is not None:
+        prior = read_card(settings.teacher).prior
+    else:
+        prior = None if run.config.start is None else read_card(start_folder(run.config.start.model)).prior
+    begun = read_prior(run, method)
+    if path.is_file() and begun != prior:
+        raise ColocamError(
+            f"{run.folder} was begun with labels of the prior {_named(begun)}, not {_named(prior)}: "
+            "give the same file, or choose another folder"
+        )
+    if prior is not None:
+        with explain_os_errors(path):
+            path.parent.mkdir(exist_ok=True)
+        write_json(path, prior.model_dump())
+
+
+def read_prior(run: Run, method: str) -> PriorOfLabels | None:
+    """The prior that the labels of a method come from; None: there is none."""
+    path = run.folder / method / PRIOR
+    try:
+        return PriorOfLabels.model_validate(parse_json(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ColocamError(f"{path} is damaged: restore it, or train in another folder") from error
+
+
+def _named(prior: PriorOfLabels | None) -> str:
+    return "none" if prior is None else f"{prior.name} (SHA-256 {prior.digest[:12]}…)"
+
+
 def _labels_of_round(
     run: Run, classifier: Classifier, method: str, clips: Sequence[CachedClip], folder: Path
 ) -> CamStore:
     model = best_model(run, classifier, method, folder)
     say_color_mean(run, f"{method}, {folder.name.replace('-', ' ')}", model.card)
-    return own_labels(model, clips, folder, run.device)
+    return own_labels(model, clips, folder, run.device, run.config.stage2(method).prior)
 
 
 def say_color_mean(run: Run, phase: str, card: Card) -> None:
@@ -173,20 +219,23 @@ def open_teacher(folder: Path, tags: Sequence[str]) -> Model:
     return model
 
 
-def _teacher_labels(run: Run, teacher: Path, clips: Sequence[CachedClip], folder: Path) -> CamStore:
-    """Labels of all frames of ``clips`` from the boxes of the run ``teacher``; ``folder`` keeps them.
+def _teacher_labels(run: Run, method: str, teacher: Path, clips: Sequence[CachedClip]) -> CamStore:
+    """Labels of all frames of ``clips`` from the boxes of the run ``teacher``; the folder of the method keeps them.
 
     The teacher reads frames of the size that it was trained on, which are cached beside those of the run.
     """
     model = open_teacher(teacher, run.catalogue.tags)
     size = read_config(teacher / "config.yaml").frames.resize
     cached = cache_frames([clip.clip for clip in clips], run.frames, size=size, max_frames=run.config.frames.per_clip)
+    folder = run.folder / method / "teacher"
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return own_labels(model, cached, folder, run.device)
+    return own_labels(model, cached, folder, run.device, run.config.stage2(method).prior)
 
 
-def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: torch.device) -> CamStore:
+def own_labels(
+    model: Model, clips: Sequence[CachedClip], folder: Path, device: torch.device, prior: Path | None = None
+) -> CamStore:
     """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
 
     They are kept in ``folder``, ``labels.npy`` and ``labels.json``, while they are made: an interruption loses one pass
@@ -197,7 +246,10 @@ def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: 
         clips: of the training videos.
         folder: of that round.
         device: computes the maps.
+        prior: file of a network that weighs them; None: there is none.
     """
+    weighing = None if prior is None else open_prior(prior)
+    together = CLIPS if prior is None else 1  # a prior takes half a second a frame
     path, described = folder / "labels.npy", folder / "labels.json"
     lengths = [len(clip) for clip in clips]
     shape = (sum(lengths), SIDE, SIDE)
@@ -211,9 +263,9 @@ def own_labels(model: Model, clips: Sequence[CachedClip], folder: Path, device: 
         starts = np.cumsum([0, *lengths]).tolist()
         with progress("labels of the next round", len(stored), unit="frames", done=starts[done]) as advance:
             while done < len(clips):
-                samples = spread_samples(clips[done : done + CLIPS], model.card.tags, per_clip=max(lengths))
-                stored[starts[done] : starts[done] + len(samples)] = _labels(model, samples, device)
-                done = min(done + CLIPS, len(clips))
+                samples = spread_samples(clips[done : done + together], model.card.tags, per_clip=max(lengths))
+                stored[starts[done] : starts[done] + len(samples)] = _labels(model, samples, device, weighing)
+                done = min(done + together, len(clips))
                 stored.flush()  # type: ignore[attr-defined]
                 write_json(described, {"clips": done})
                 advance(len(samples))
@@ -234,10 +286,11 @@ def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int)
 
 
 @torch.inference_mode()
-def _labels(model: Model, samples: Samples, device: torch.device) -> Levels:
+def _labels(model: Model, samples: Samples, device: torch.device, prior: Prior | None) -> Levels:
     """Labels (N, SIDE, SIDE) of some clips."""
     net, card = model.net.to(device).eval(), model.card
-    maps = np.concatenate(list(map_batches(model_mapper(model), samples, card.size, device)))
+    mapper = model_mapper(model)._replace(prior=prior)
+    maps = np.concatenate(list(map_batches(mapper, samples, card.size, device)))
     probabilities = [
         net.classifier.logits(frames).softmax(1).gather(1, classes[:, None])[:, 0]
         for frames, classes in samples.batches(card.size, device)

@@ -16,6 +16,7 @@ from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError, NearChanceError
 from colocam.losses import Term
+from colocam.maps.prior import open_prior
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import save_model
@@ -25,7 +26,7 @@ from colocam.training.distributed import alone, first, joined, require_same, wor
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.keep_start import crop_head_helps, keep_decoder, say_time, with_classifier
 from colocam.training.loop import AfterEpoch, Journal
-from colocam.training.rounds import best_model, model_mapper, open_teacher, say_color_mean, train_method
+from colocam.training.rounds import best_model, keep_prior, model_mapper, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.start import adopted, default_preset
@@ -148,6 +149,8 @@ def _check(
     for method in config.methods:
         if (teacher := config.stage2(method).teacher) is not None:
             open_teacher(teacher, catalogue.tags)
+        if (prior := config.stage2(method).prior) is not None:
+            open_prior(prior)
         decoder, map_size = config.stage2(method).decoder, config.frames.map_size
         check_frames(LocalizerNet(net, decoder, map_size=map_size), config.frames.crop)
     if warning := few_videos(catalogue, config):
@@ -200,6 +203,7 @@ def _train(
     presence = validator.presence(classifier)
     cams = None if run.config.start is not None else first(all_cams)
     for method in run.config.methods:
+        first(partial(keep_prior, run, method))
         if not first(partial(keep_decoder, run, classifier, method, validator, journal)):
             cams = cams or first(all_cams)
             train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)

@@ -1,0 +1,144 @@
+"""A prior of objects: a network that sees where any object stands out weighs the maps of another one.
+
+With S a map and s what the prior says of its pixels, both in 0–1,
+
+    S' = S ⊙ (0.1 + s)^½,
+
+scaled to the maximum of S (docs/method/prior.md). The prior is any ONNX file with one image for its input and a map for
+its first output, for example a network that was trained with masks of salient objects: more than tags.
+"""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+
+from colocam.errors import ColocamError, first_line
+from colocam.types import Float32Array, Levels
+from colocam.utils.device import open_session, threads
+from colocam.utils.files import stored
+from colocam.utils.progress import long_work
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+FLOOR = 0.1
+"""What the prior does not see at all keeps a share of its heat, √(0.1 / 1.1) = 0.30."""
+POWER = 0.5
+SIDE = 320
+"""Width and height of the input where the file does not state them."""
+LARGEST = 2048
+"""Width and height of an input or a map at most."""
+MEAN: Float32Array = np.array([0.485, 0.456, 0.406], np.float32)
+STD: Float32Array = np.array([0.229, 0.224, 0.225], np.float32)
+"""Of RGB in 0–1 over ImageNet."""
+ROUNDING = 1e-3
+WANTED = "give a network with one input, RGB (1, 3, H, W) as float32, whose first output is a map (1, 1, h, w) in 0–1"
+_FACTORS = ((FLOOR + np.arange(256, dtype=np.float32) / 255) ** POWER).astype(np.float32)
+"""Factor of each level of the prior."""
+
+
+class Prior:
+    """Sees where any object stands out in an image; may be called from any thread.
+
+    Each image has a pass and a thread of its own, so that what it sees there depends on nothing else.
+
+    Attributes:
+        path: of the file.
+        name: for tables, the stem of its name.
+    """
+
+    def __init__(self, path: Path, session: "onnxruntime.InferenceSession") -> None:
+        self.path, self.name = path, path.stem
+        self._session = session
+        (self._input,) = session.get_inputs()
+        self._output = session.get_outputs()[0].name
+        self._height, self._width = (side if isinstance(side, int) else SIDE for side in self._input.shape[2:])
+
+    def maps(self, images: Levels) -> Levels:
+        """Maps (B, h, w) of images (B, H, W, 3), RGB, as 8-bit levels."""
+        passes: list[Future[Levels]] = [long_work(_threads().submit(self.map, image)) for image in images]
+        return np.stack([one.result() for one in passes])
+
+    def map(self, image: Levels) -> Levels:
+        """The map (h, w) of one image (H, W, 3)."""
+        try:
+            (found,) = self._session.run([self._output], {self._input.name: self._normalized(image)})
+        except Exception as error:  # its errors have no common base
+            raise ColocamError(f"onnxruntime cannot run the prior {self.path}: {first_line(error)}") from error
+        return _levels(found, self.path)
+
+    def _normalized(self, image: Levels) -> Float32Array:
+        """(1, 3, h, w): divided by the maximum of the image, then by ImageNet's mean and standard deviation."""
+        height, width = self._height, self._width
+        shrinks = height <= len(image) and width <= image.shape[1]
+        resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        relative = resized.astype(np.float32) / np.float32(max(int(resized.max()), 1))
+        values: Float32Array = ((relative - MEAN) / STD).astype(np.float32)
+        return np.ascontiguousarray(values.transpose(2, 0, 1)[None])
+
+
+def open_prior(path: str | Path) -> Prior:
+    """Open the ONNX file of a prior, and try it on one image."""
+    path = require_prior(path)
+    # One thread: what a pass computes depends on no number of cores.
+    session = open_session(path, f"the prior {path}", WANTED, 1)
+    images = session.get_inputs()
+    shapes = ", ".join(f"{one.name} {one.shape} {one.type}" for one in images)
+    shape = images[0].shape if len(images) == 1 else []
+    sides = [side for side in shape[2:] if isinstance(side, int)]
+    fits = len(shape) == 4 and shape[1] == 3 and (not isinstance(shape[0], int) or shape[0] == 1)
+    if not fits or images[0].type != "tensor(float)" or not all(0 < side <= LARGEST for side in sides):
+        raise ColocamError(f"{path} is no prior, its input is {shapes or 'missing'}: {WANTED}")
+    prior = Prior(path, session)
+    prior.map(np.zeros((8, 8, 3), np.uint8))
+    return prior
+
+
+def require_prior(path: str | Path) -> Path:
+    """The path of a prior, which must be a file."""
+    path = Path(path)
+    if not stored(path).is_file():
+        raise ColocamError(f"no prior at {path}: {WANTED}")
+    return path
+
+
+def weigh_by_prior(levels: Levels, seen: Levels) -> Levels:
+    """Maps S' (B, M, M) from maps S (B, M, M) and what the prior sees of the same pixels, (B, h, w), all in 8 bits."""
+    return np.stack([_weighed(level, one) for level, one in zip(levels, seen, strict=True)])
+
+
+def _weighed(level: Levels, seen: Levels) -> Levels:
+    height, width = level.shape
+    shrinks = height <= len(seen) and width <= seen.shape[1]
+    resized = cv2.resize(seen, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    product = level * _FACTORS[resized]
+    highest = float(product.max())
+    if not highest:
+        return level
+    scaled: Levels = np.rint(product * (float(level.max()) / highest)).astype(np.uint8)
+    return scaled
+
+
+def _levels(found: object, path: Path) -> Levels:
+    """The map (h, w) of a network's output, in 8 bits, if it is one."""
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
+        raise ColocamError(f"{path} is no prior, its first output is no array of floats: {WANTED}")
+    shape = found.shape
+    is_one = len(shape) in {2, 3, 4} and all(side == 1 for side in shape[:-2])
+    if not is_one or not all(1 <= side <= LARGEST for side in shape[-2:]):
+        raise ColocamError(f"{path} is no prior, its first output has the shape {shape}: {WANTED}")
+    low, high = float(found.min()), float(found.max())
+    if not (low >= -ROUNDING and high <= 1 + ROUNDING):  # false for NaN
+        raise ColocamError(f"{path} is no prior, its first output has values from {low:.3g} to {high:.3g}: {WANTED}")
+    whole: Levels = np.rint(255 * np.clip(found.reshape(shape[-2:]), 0, 1)).astype(np.uint8)
+    return whole
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads that compute one pass each, shared by all priors."""
+    return ThreadPoolExecutor(threads(), "prior")
