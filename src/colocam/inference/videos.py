@@ -266,6 +266,11 @@ def model_key(
     return text_digest(json.dumps([FORMAT, contents, settings], sort_keys=True, default=str))
 
 
+def prior_digest(path: str | Path) -> str:
+    """Digest of the content of a prior."""
+    return FileDigests().of_file(require_prior(path))
+
+
 def video_key(model: str, tag: str | None, content: str) -> str:
     """Key of the results of a video with a tag and the digest of its content; ``model`` is a :func:`model_key`."""
     return text_digest(json.dumps([model, content, tag]))

@@ -25,8 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from colocam.data.run_data import read_data
 from colocam.errors import ArgumentError, ColocamError
 from colocam.inference.localizer import Localizer
-from colocam.inference.videos import Video, find_videos
-from colocam.maps.prior import require_prior
+from colocam.inference.videos import Video, find_videos, prior_digest
 from colocam.segment import segmenter_files
 from colocam.serve import click_routes, correction_routes, video_routes
 from colocam.serve.guard import Guard, RefusalError, add_refusals
@@ -195,7 +194,7 @@ def serve(
         if not model.exists():
             raise ColocamError(f"{model} does not exist: give the run folder of 'colocam train', or an ONNX file")
     segmenter = "" if refine is None else FileDigests().of_files(segmenter_files(refine))
-    weighing = "" if prior is None else FileDigests().of_file(require_prior(prior))
+    weighing = "" if prior is None else prior_digest(prior)
     with open_workspace(out) as workspace:
         named = find_videos(videos, workspace.root) if videos else []
         store = EventStore(workspace.database)
