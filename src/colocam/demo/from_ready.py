@@ -1,4 +1,7 @@
-"""The end of the demo: start from the ready model, as users without a GPU do, and compare that with learning alone."""
+"""The end of the demo: start from the ready model, as users without a GPU do, and compare that with learning alone.
+
+Tests: tests/demo/test_run_demo.py.
+"""
 
 import csv
 import time
