@@ -290,6 +290,9 @@ class LocalizerStage(Optimization):
     crop_head: bool | Literal["auto"] = False
     """Read the class from a crop around the object that the decoder found, by a head of its own, instead of from the
     whole frame; auto: where it makes the tags of held-out videos more likely (docs/method/classifier.md)."""
+    class_in_map: bool | Literal["auto"] = False
+    """Read the class from features that are weighted by the map, instead of from the whole frame, unless it is read
+    from a crop; auto: where it makes the tags of held-out videos more likely (docs/method/classifier.md)."""
 
     @model_validator(mode="after")
     def _is_used(self) -> "LocalizerStage":

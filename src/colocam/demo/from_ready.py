@@ -27,7 +27,6 @@ SHORTER = (
     "classifier.views=2",
     "localizer.sequences_per_clip=2",
     "localizer.rounds=1",
-    "localizer.crop_head=false",
     "localizer.looks=1",
 )
 """What the demo takes from the preset ``laptop``, to end within its ten minutes."""

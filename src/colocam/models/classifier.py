@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from colocam.config import Backbone, Config
 from colocam.models.resnet import Trunk, build_resnet, is_plain_resnet
 
+LEAST_WEIGHT = 1e-6
+"""Of a frame in which nothing has a weight."""
+
 
 class Encoder(nn.Module):
     """Frames → feature maps, finest first.
@@ -126,9 +129,12 @@ class Classifier(nn.Module):
         floats = frames if frames.is_floating_point() else frames.float()
         return at_side(floats, self.size)
 
-    def pooled(self, last: Tensor) -> Tensor:
-        """The input of the head, (B, C), from the last feature map (B, C, h, w)."""
-        mean = last.mean(dim=(2, 3))
+    def pooled(self, last: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The input of the head, (B, C), from the last feature map (B, C, h, w), with positive weights (B, 1, h, w)."""
+        if weights is None:
+            mean = last.mean(dim=(2, 3))
+        else:
+            mean = (last * weights).sum(dim=(2, 3)) / weights.sum(dim=(2, 3)).clamp(min=LEAST_WEIGHT)
         return F.normalize(mean, dim=1) if self.normalize else mean
 
     def scaled(self, values: Tensor, last: Tensor) -> Tensor:

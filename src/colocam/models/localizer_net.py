@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from colocam.errors import ColocamError, first_line
 from colocam.models.cam_formulas import cam, layercam, min_max
-from colocam.models.classifier import Classifier
+from colocam.models.classifier import Classifier, at_side
 from colocam.models.decoder import make_decoder
 
 SIDE = 56
@@ -56,6 +56,7 @@ class LocalizerNet(nn.Module):
         map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
         crop_head: read the class from a crop around the object, by a head of its own, instead of from the whole frame
             (:func:`object_boxes`).
+        class_in_map: read the class from features that are weighted by the map, instead of from the whole frame.
     """
 
     def __init__(
@@ -65,9 +66,11 @@ class LocalizerNet(nn.Module):
         *,
         map_size: int | None = None,
         crop_head: bool = False,
+        class_in_map: bool = False,
     ) -> None:
         super().__init__()
         self.map_size = map_size
+        self.class_in_map = class_in_map
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         self.decoder = make_decoder(classifier.encoder, channels)
         self.crop_head = None
@@ -89,7 +92,9 @@ class LocalizerNet(nn.Module):
             peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
             activations = layercam(last, every_class)
         map_logits = self.decode(frames, features)
-        if self.crop_head is None:
+        if self.crop_head is None and self.class_in_map:
+            logits = self.classifier.head(self.class_features(frames, features, map_logits))
+        elif self.crop_head is None:
             logits = self.classifier.logits(frames, features)
         else:
             boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
@@ -102,6 +107,26 @@ class LocalizerNet(nn.Module):
             # gather, not an index made of the number of frames: that would fix their number in an ONNX file
             chosen = activations.gather(1, classes[:, None, None, None].expand(-1, 1, *activations.shape[2:]))[:, 0]
             return object_boxes(foreground(map_logits), chosen)
+
+    def class_features(
+        self, frames: Tensor, features: list[Tensor] | None = None, map_logits: Tensor | None = None
+    ) -> Tensor:
+        """Input of the head that names the class without crops, (B, C), of frames (B, 3, H, W).
+
+        Args:
+            frames: at the size of the maps.
+            features: of the frames; they save a pass.
+            map_logits: of the frames; they save the decoder.
+        """
+        with torch.no_grad():
+            small = self.classifier.class_frames(frames)
+            if features is None and (self.class_in_map or small is frames):
+                features = self.classifier.encoder(frames)
+            last = features[-1] if features is not None and small is frames else self.classifier.encoder(small)[-1]
+            if not self.class_in_map or features is None:
+                return self.classifier.pooled(last)
+            maps = foreground(self.decode(frames, features) if map_logits is None else map_logits)
+            return self.classifier.pooled(last, at_side(maps[:, None], last.shape[-1]))
 
     def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:
         """Input of the crop head, (B, C): pooled features, of norm 1, of frames (B, 3, H, W) cut to boxes (B, 4)."""

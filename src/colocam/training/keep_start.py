@@ -80,15 +80,21 @@ def keep_decoder(run: Run, classifier: Classifier, method: str, validator: Valid
 
 
 @torch.inference_mode()
-def crop_head_helps(model: Model, validator: Validator) -> bool:
-    """Whether the tags of the validation frames are at least as likely with the crop head as without it."""
-    net, losses = model.net, list[Tensor]()
+def reading_helps(model: Model, validator: Validator) -> bool:
+    """Whether the tags of the validation frames are at least as likely as they are in whole frames.
+
+    Args:
+        model: has a crop head, or reads the class in the map.
+        validator: has the frames.
+    """
+    net, losses = model.net.to(validator.device).eval(), list[Tensor]()
     for frames, classes in validator.samples.batches(model.card.size, validator.device):
         read = net(frames).class_logits, net.classifier.logits(frames)
         losses.append(torch.stack([F.cross_entropy(logits.float(), classes, reduction="none") for logits in read]))
-    crops, whole = torch.cat(losses, 1).mean(1).tolist()
-    say(f"class: cross-entropy of held-out tags {crops:.2f} read from crops, {whole:.2f} from whole frames")
-    return bool(crops <= whole)
+    own, whole = torch.cat(losses, 1).mean(1).tolist()
+    where = "from crops" if model.card.crop_head else "in maps"
+    say(f"class: cross-entropy of held-out tags {own:.2f} read {where}, {whole:.2f} from whole frames")
+    return bool(own <= whole)
 
 
 @torch.inference_mode()

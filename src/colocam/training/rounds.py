@@ -108,6 +108,7 @@ def best_model(
     threshold_from: str = "tags-only",
     presence: Calibration | None = None,
     crop_head: bool = False,
+    class_in_map: bool = False,
 ) -> Model:
     """The classifier with the best decoder of a finished round, and its threshold; a crop head is not yet fitted."""
     saved = load_checkpoint(folder, "best")
@@ -115,7 +116,8 @@ def best_model(
     frames = run.config.frames
     assert saved is not None
     decoder, state = saved
-    net = LocalizerNet(classifier, settings.decoder, map_size=frames.map_size, crop_head=crop_head)
+    reading = {"crop_head": crop_head, "class_in_map": class_in_map}
+    net = LocalizerNet(classifier, settings.decoder, map_size=frames.map_size, **reading)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
         threshold = state["threshold"]
@@ -137,6 +139,7 @@ def best_model(
         map_size=frames.map_size,
         normalize=classifier.normalize,
         crop_head=crop_head,
+        class_in_map=class_in_map,
         looks=settings.looks,
         prior=read_prior(run, method),
     )

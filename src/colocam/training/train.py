@@ -24,7 +24,7 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
-from colocam.training.keep_start import crop_head_helps, keep_decoder, say_time, with_classifier
+from colocam.training.keep_start import keep_decoder, reading_helps, say_time, with_classifier
 from colocam.training.loop import AfterEpoch, Journal
 from colocam.training.rounds import best_model, keep_prior, model_mapper, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
@@ -237,13 +237,16 @@ def _save_model(
     presence: Calibration | None,
 ) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
-    folder, head = run.folder / method, run.config.stage2(method).crop_head
+    folder, settings = run.folder / method, run.config.stage2(method)
+    head, in_map = settings.crop_head, settings.class_in_map
     best = partial(best_model, run, classifier, method, folder, threshold_from=chosen_from, presence=presence)
-    model = best(crop_head=bool(head))
+    model = best(crop_head=True) if head else best(class_in_map=bool(in_map))
     if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
-        if head == "auto" and not crop_head_helps(model, validator):
-            model = best()
+        if head == "auto" and not reading_helps(model, validator):
+            head, model = False, best(class_in_map=bool(in_map))
+    if in_map == "auto" and not head and not reading_helps(model, validator):
+        model = best()
     save_model(run.model_folder(method), model)
     say_color_mean(run, method, model.card)
 

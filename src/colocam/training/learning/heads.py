@@ -95,7 +95,9 @@ def head_features(
     """(N, C) input of the head that names the class, float64; with ``whole`` of the head of whole frames."""
     parts, classifier = [], net.classifier
     for frames, classes in samples.batches(size, device):
-        if whole or net.crop_head is None:
+        if net.crop_head is None:
+            features = net.class_features(frames)
+        elif whole:
             features = classifier.pooled(classifier.encoder(classifier.class_frames(frames))[-1])
         else:
             features = net.crop_features(frames, expanded(net.boxes(*net.maps(frames), classes)))
