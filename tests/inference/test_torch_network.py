@@ -29,13 +29,13 @@ SIDE = 64
 
 @pytest.fixture(scope="module")
 def network(tiny):
-    """``network(size=…, crop_head=…)``: a small one, as if it were trained; the class may be read at another size."""
+    """``network(size=…, …)``: a small one, as if it were trained; the class may be read at another size."""
 
-    def build(size=None, *, crop_head=False):
+    def build(size=None, **reading):
         torch.manual_seed(0)
         config = load_config("demo", overrides=tiny)
         classifier = Classifier(config.backbone, 3, size=size, normalize=size is not None)
-        return unsettle(LocalizerNet(classifier, config.localizer.decoder, crop_head=crop_head))
+        return unsettle(LocalizerNet(classifier, config.localizer.decoder, **reading))
 
     return build
 
@@ -105,12 +105,12 @@ def test_a_norm_is_folded_where_its_convolution_feeds_it_alone():
 
 @pytest.mark.parametrize("images", [1, 5])
 @pytest.mark.parametrize(
-    ("size", "crop_head"),
-    [(None, False), (SIDE // 2, False), (SIDE // 2, True)],
-    ids=["the usual", "the class at another size", "with a head for crops"],
+    ("size", "reading"),
+    [(None, {}), (SIDE // 2, {}), (SIDE // 2, {"crop_head": True}), (None, {"class_in_map": True})],
+    ids=["the usual", "the class at another size", "with a head for crops", "the class in the map"],
 )
-def test_answers_are_those_of_the_trained_network(network, size, crop_head, images):
-    net = network(size, crop_head=crop_head)
+def test_answers_are_those_of_the_trained_network(network, size, reading, images):
+    net = network(size, **reading)
     pictures = np.random.default_rng(0).integers(0, 256, (images, SIDE, SIDE, 3)).astype(np.uint8)
     folded = TorchNetwork(copy.deepcopy(net), CPU, size=SIDE)
     assert count(nn.BatchNorm2d, folded.net) == 0

@@ -85,7 +85,7 @@ def _stages(classifier, *names):
     return [p for n, p in classifier.encoder.network.named_parameters() if n.startswith(names)]
 
 
-def test_convnext_with_strides_removed_keeps_its_maps_centred():
+def test_convnext_with_strides_removed_keeps_its_maps_centered():
     sides = {stride: [f.shape[-1] for f in encoder("convnext_atto", stride)(frames(1, 64))] for stride in (8, 16, 32)}
     assert sides == {8: [16, 8, 9, 8], 16: [16, 8, 4, 5], 32: [16, 8, 4, 2]}
 
@@ -104,7 +104,7 @@ def test_vgg_with_all_pools_is_torchvisions_and_one_convolution(name):
 
 
 def test_inception_sees_what_timms_does_away_from_the_edges():
-    """Our cell i of the map at half the size is centred on pixel 2i; timm's, without padding, on pixel 2i + 3."""
+    """Our cell i of the map at half the size is centered on pixel 2i; timm's, without padding, on pixel 2i + 3."""
     with torch.device("meta"):
         start = encoder("inception_v3", 8).network.trunk[:3]
         plain = timm.create_model("inception_v3", features_only=True, out_indices=(0,)).eval()
@@ -117,7 +117,7 @@ def test_inception_sees_what_timms_does_away_from_the_edges():
     picture = frames(1, 64) / 128 - 1
     with torch.inference_mode():
         half = start(picture)
-        (theirs,) = plain(picture[:, :, 1:, 1:])  # now centred on pixel 2i + 4
+        (theirs,) = plain(picture[:, :, 1:, 1:])  # now centered on pixel 2i + 4
     assert half.shape[-1] == 32
     assert theirs.shape[-1] == 29
     torch.testing.assert_close(half[:, :, 3:-2, 3:-2], theirs[:, :, 1:-1, 1:-1], rtol=1e-3, atol=1e-4)

@@ -1,44 +1,121 @@
-"""The class is read from features that are weighted by the map."""
+"""The class is read from features that are weighted by the map, in PyTorch and in an ONNX file."""
+
+import json
 
 import numpy as np
 import pytest
 import torch
 
-from colocam.config import load_config
-from colocam.models import LocalizerNet, make_classifier
+from colocam.inference.network import open_onnx
+from colocam.integrations.onnx_export import export_onnx
+from colocam.models import LocalizerNet
+from colocam.models.model_file import load_model
+from tests.helpers.lessons import read_class_in_map
 
 
 @pytest.fixture
-def nets(tiny):
-    """The same network, which reads the class in whole frames and in the map."""
-    config = load_config(overrides=[*tiny, "classifier.fit=logistic"])
-    torch.manual_seed(3)
-    classifier = make_classifier(config, config.backbone, 3)
-    with torch.no_grad():
-        classifier.head.weight.mul_(100)  # so that the logits of the two differ
-    plain = LocalizerNet(classifier, config.localizer.decoder).eval()
-    in_map = LocalizerNet(classifier, config.localizer.decoder, class_in_map=True).eval()
-    in_map.load_state_dict(plain.state_dict())
-    return plain, in_map
+def in_map(own_run):
+    """A run whose model reads the class in maps with a peak."""
+    read_class_in_map(own_run)
+    return own_run
 
 
-@torch.inference_mode()
-def test_the_features_are_weighted_by_the_map(nets):
-    plain, in_map = nets
-    frames = torch.randint(0, 256, (2, 3, 32, 32), generator=torch.Generator().manual_seed(1)).float()
-    seen, before = in_map(frames), plain(frames)
-    assert torch.equal(seen.map_logits, before.map_logits)
-    last = plain.classifier.encoder(frames)[-1].double().numpy()
-    head = plain.classifier.head
-    for row in range(2):
-        background, foreground = seen.map_logits[row].double().numpy()
-        maps = 1 / (1 + np.exp(background - foreground))
-        side = last.shape[-1]
-        cells = maps.reshape(side, len(maps) // side, side, -1).mean((1, 3))
-        pooled = np.einsum("chw,hw->c", last[row], cells)
-        pooled /= np.linalg.norm(pooled)
-        expected = head.weight.double().numpy() @ pooled + head.bias.double().numpy()
-        np.testing.assert_allclose(seen.class_logits[row].numpy(), expected, atol=1e-3)
-    assert not torch.equal(seen.class_logits, before.class_logits)
-    torch.testing.assert_close(in_map.classifier.head(in_map.class_features(frames)), seen.class_logits)
-    torch.testing.assert_close(plain.classifier.head(plain.class_features(frames)), before.class_logits)
+@pytest.fixture
+def frames(in_map):
+    """(6, S, S, 3): noise, of which each frame is brighter in another place."""
+    side = load_model(in_map).card.size
+    made = np.random.default_rng(0).integers(0, 256, (6, side, side, 3))
+    for index in range(6):
+        row, column = divmod(index, 3)
+        made[index, row * side // 2 :, column * side // 3 :] += 100
+    return made.clip(0, 255).astype(np.uint8)
+
+
+def expected_logits(net, frames):
+    """(N, K) by numpy, from the features and maps of the network, and the cells' weights (N, h, w)."""
+    classifier = net.classifier
+    with torch.inference_mode():
+        pictures = torch.from_numpy(frames).permute(0, 3, 1, 2).float()
+        features = classifier.encoder(pictures)
+        last = features[-1].double().numpy()
+        background, foreground = net.decode(pictures, features).double().numpy().transpose(1, 0, 2, 3)
+    maps = 1 / (1 + np.exp(background - foreground))
+    side = last.shape[-1]
+    step = maps.shape[-1] // side
+    cells = maps.reshape(len(maps), side, step, side, step).mean((2, 4))
+    pooled = np.einsum("nchw,nhw->nc", last, cells) / cells.sum((1, 2))[:, None]
+    if classifier.normalize:
+        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+    head = classifier.head
+    return pooled @ head.weight.double().numpy().T + head.bias.double().numpy(), cells
+
+
+def answers(net, frames):
+    with torch.inference_mode():
+        return net(torch.from_numpy(frames).permute(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_the_features_are_weighted_by_the_map(in_map, frames, normalize):
+    net = load_model(in_map).net
+    net.classifier.normalize = normalize
+    expected, cells = expected_logits(net, frames)
+    assert min(np.ptp(one) for one in cells) > 0.5  # every map has a peak
+    seen = answers(net, frames)
+    np.testing.assert_allclose(seen.class_logits, expected, atol=1e-4)
+    pictures = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    with torch.inference_mode():
+        head_input = net.class_features(pictures)
+        whole = net.classifier.logits(pictures)
+        torch.testing.assert_close(net.classifier.head(head_input), seen.class_logits)
+    assert (whole - seen.class_logits).abs().amax(1).min() > 1e-3  # what whole frames would say
+
+
+def test_maps_and_presence_stay_as_they_are(in_map, frames):
+    model = load_model(in_map)
+    net = model.net
+    card = model.card
+    plain = LocalizerNet(net.classifier, card.decoder, map_size=card.map_size).eval()
+    plain.load_state_dict(net.state_dict())
+    seen, before = answers(net, frames), answers(plain, frames)
+    for name in ("map_logits", "peaks", "activations"):
+        assert torch.equal(getattr(seen, name), getattr(before, name)), name
+    with torch.inference_mode():
+        pictures = torch.from_numpy(frames).permute(0, 3, 1, 2)
+        torch.testing.assert_close(plain.classifier.head(plain.class_features(pictures)), before.class_logits)
+
+
+def test_a_class_that_is_read_at_another_size(in_map, frames):
+    """The map weights the features of the smaller frames."""
+    net = load_model(in_map).net
+    net.classifier.size = frames.shape[1] // 2
+    with torch.inference_mode():
+        pictures = torch.from_numpy(frames).permute(0, 3, 1, 2).float()
+        small = torch.nn.functional.avg_pool2d(pictures, 2)
+        last = net.classifier.encoder(small)[-1]
+        maps = answers(net, frames).map_logits.softmax(1)[:, 1]
+        step = maps.shape[-1] // last.shape[-1]
+        weights = torch.nn.functional.avg_pool2d(maps[:, None], step)
+        pooled = (last * weights).sum((2, 3)) / weights.sum((2, 3))
+        expected = net.classifier.head(pooled)
+        torch.testing.assert_close(answers(net, frames).class_logits, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_an_onnx_file_names_the_same_classes(in_map, frames, tmp_path):
+    """Its logits are those of numpy; what runs the file needs no PyTorch (tests/test_without_torch.py)."""
+    network, card = open_onnx(export_onnx(in_map, tmp_path / "model.onnx"))
+    assert card.class_in_map
+    expected, _ = expected_logits(load_model(in_map).net, frames)
+    for count in (1, 6):
+        output = network.submit([frames[:count]], np.zeros((count, 2), np.int64)).result()
+        np.testing.assert_allclose(output.logits, expected[:count], atol=1e-4)
+
+
+def test_a_card_of_before_reads_the_class_in_whole_frames(own_run):
+    path = own_run / "model.json"
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    del stored["class_in_map"]
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    model = load_model(own_run)
+    assert not model.card.class_in_map
+    assert not model.net.class_in_map

@@ -59,7 +59,7 @@ def test_the_papers_networks_have_the_papers_sizes(settings, last, total, learna
 
 @pytest.mark.parametrize("name", ["resnet10t", "resnet18", "resnet26d", "convnext_atto"])
 def test_a_cell_looks_at_its_own_place(name):
-    """What a cell of the removed strides sees is centred on its own pixels, not half a cell down and right of them."""
+    """What a cell of the removed strides sees is centered on its own pixels, not half a cell down and right of them."""
     torch.manual_seed(0)
     encoder = Encoder(Backbone(name=name, pretrained=False, output_stride=8)).eval()
     pictures = frames(2, 96).requires_grad_()
@@ -68,7 +68,7 @@ def test_a_cell_looks_at_its_own_place(name):
     for axis in (0, 1):
         profile = weight.sum(axis)
         found = float(profile @ torch.arange(96.0) / profile.sum())
-        # strided 3×3 kernels are centred on their cell's first pixel, pools and patches on its middle
+        # strided 3×3 kernels are centered on their cell's first pixel, pools and patches on its middle
         assert 8 * 6 - 3 < found < 8 * 6 + 3.5 + 3
 
 

@@ -63,7 +63,7 @@ def test_maps_and_logits_of_frames_of_two_sizes(blocks):
 
 
 def test_a_token_lights_up_its_own_patch(net):
-    """With symmetric kernels, what one token changes in the maps is centred on the middle of its patch."""
+    """With symmetric kernels, what one token changes in the maps is centered on the middle of its patch."""
     for module in net.decoder.modules():
         if isinstance(module, nn.Conv2d):
             module.weight.data += module.weight.data.flip(2)

@@ -23,7 +23,7 @@ from colocam.training.learning.frames import HALF_LIFE, corrected_frames, held_o
 from colocam.training.learning.lesson import Learning, learn, learning_without
 from colocam.types import Box
 from colocam.utils.digests import file_digest
-from tests.helpers.lessons import add_crop_head, of_truth
+from tests.helpers.lessons import add_crop_head, of_truth, read_class_in_map
 from tests.helpers.run_files import journal
 
 PARTS_BUT_HEAD = ("seeds", "projection", "threshold", "presence")
@@ -231,11 +231,14 @@ def test_the_tag_of_a_clip_counts_more_than_a_predicted_class(trained, collectio
         assert open_run(trained).catalogue.tags[frames.classes[0]] == tag
 
 
-@pytest.mark.parametrize("crop_head", [False, True])
-def test_corrected_classes_change_the_head_that_names_the_class(own_run, collection, tmp_path, crop_head):
+@pytest.mark.parametrize("reading", ["whole frames", "crops", "maps"])
+def test_corrected_classes_change_the_head_that_names_the_class(own_run, collection, tmp_path, reading):
     """All corrected frames are said to be birds; the head of whole frames stays as it is beside one of crops."""
+    crop_head = reading == "crops"
     if crop_head:
         add_crop_head(own_run)
+    elif reading == "maps":
+        read_class_in_map(own_run)
     made = [one for one in of_truth(own_run, collection, "val", "train") if one.kind == "box"]
     changed = [replace(one, kind="class", tag=load_model(own_run).card.tags[0]) for one in made]
     path, how = write_corrections(tmp_path / "changed.csv", changed), learning_without(*PARTS_BUT_HEAD)
@@ -243,6 +246,7 @@ def test_corrected_classes_change_the_head_that_names_the_class(own_run, collect
     assert [stage.name for stage in learned.stages] == ["before", "head"]
     assert learned.kept == ["head"]
     before, after = load_model(own_run).net, load_model(tmp_path / "new").net
+    assert after.class_in_map == (reading == "maps")
     named = (lambda net: net.crop_head) if crop_head else (lambda net: net.classifier.head)
     assert named(after).bias[0] > named(before).bias[0]
     if crop_head:

@@ -1,6 +1,7 @@
 """Rounds of training on a decoder's own boxes: the labels, their place in the step, interruption, the command."""
 
 import json
+from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,10 +10,14 @@ import torch
 
 from colocam import evaluate
 from colocam.errors import ColocamError, InterruptedRunError
+from colocam.models import LocalizerNet
+from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import rounds as module
 from colocam.training import validation
+from colocam.training.keep_start import reading_helps
 from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, best_model, box_labels
+from tests.helpers.lessons import read_class_in_map
 
 
 def test_labels_are_background_outside_the_box_and_foreground_in_its_core():
@@ -112,6 +117,38 @@ def test_what_is_decided_about_colors_holds_for_labels_and_model(
     assert capsys.readouterr().err.count(f"CoLo-CAM: maps with color mean {mean}\n") == 2
     assert scores[0] == scores[1]
     assert scores[0]["tags-only"].threshold == threshold
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_the_class_is_read_in_the_map_if_this_helps(helps, collection, train, tmp_path, monkeypatch):
+    """The decoder is the same either way; an evaluation reads the class as the model does."""
+    asked = []
+    asks = import_module("colocam.training.train")
+    monkeypatch.setattr(asks, "reading_helps", lambda model, _: asked.append(model.card.class_in_map) or helps)
+    run = train(tmp_path / "run", "class_in_map=auto")
+    assert asked == [True]
+    model = load_model(run)
+    assert model.card.class_in_map == model.net.class_in_map == helps
+    read = []
+    before = LocalizerNet.features_in_map
+    monkeypatch.setattr(
+        LocalizerNet, "features_in_map", lambda self, *rest: read.append(len(rest[0])) or before(self, *rest)
+    )
+    evaluate(run, collection.truth)
+    assert bool(read) == helps
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_reading_helps_where_held_out_tags_are_likelier(helps, own_run):
+    read_class_in_map(own_run)
+    model = load_model(own_run)
+    frames = torch.randint(0, 256, (4, 3, 32, 32), generator=torch.Generator().manual_seed(0)).float()
+    with torch.inference_mode():
+        gain = model.net(frames).class_logits.log_softmax(1) - model.net.classifier.logits(frames).log_softmax(1)
+    classes = gain.argmax(1) if helps else gain.argmin(1)
+    samples = SimpleNamespace(batches=lambda *_: [(frames, classes)])
+    validator = SimpleNamespace(samples=samples, device=torch.device("cpu"))
+    assert reading_helps(model, validator) == helps
 
 
 def test_a_threshold_that_is_missing_is_named(trained, tmp_path):

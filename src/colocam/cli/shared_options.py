@@ -43,7 +43,9 @@ Device = Annotated[
 Boxes = Annotated[Path | None, Option(help="CSV or parquet of true boxes: clip, frame, present, x1, y1, x2, y2.")]
 Preset = Annotated[
     str,
-    Option(help="Configuration to start from: demo, resnet50, lite0 or paper.", autocompletion=completion.presets),
+    Option(
+        help="Configuration to start from: demo, laptop, resnet50, lite0 or paper.", autocompletion=completion.presets
+    ),
 ]
 ConfigFile = Annotated[Path | None, Option("--config", help="YAML file that changes settings of the preset.")]
 Overrides = Annotated[

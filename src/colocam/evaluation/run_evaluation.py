@@ -368,9 +368,10 @@ def _classify(run: Run, samples: Samples) -> tuple[npt.NDArray[np.float32], list
     parts = []
     chosen = []
     classify: Callable[[Tensor], Tensor]
-    settings = run.config.stage2(run.config.methods[0]) if run.config.methods else run.config.localizer
-    if run.config.methods and (settings.crop_head or settings.class_in_map):  # not of whole frames
-        net = load_model(run.model_folder(run.config.methods[0])).net.to(run.device)
+    method = next(iter(run.config.methods), "")
+    settings = run.config.stage2(method) if method else None
+    if settings is not None and (settings.crop_head or settings.class_in_map):  # not of whole frames
+        net = load_model(run.model_folder(method)).net.to(run.device)
         classify = lambda frames: net(frames).class_logits  # noqa: E731
     else:
         classify = run.classifier().logits

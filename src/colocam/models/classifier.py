@@ -11,7 +11,7 @@ from colocam.config import Backbone, Config
 from colocam.models.resnet import Trunk, build_resnet, is_plain_resnet
 
 LEAST_WEIGHT = 1e-6
-"""Of a frame in which nothing has a weight."""
+"""Sum of the weights of a frame at least, where the map is empty."""
 
 
 class Encoder(nn.Module):
@@ -111,10 +111,14 @@ class Classifier(nn.Module):
 
     def logits(self, frames: Tensor, features: list[Tensor] | None = None) -> Tensor:
         """(B, K) of (B, 3, H, W) frames; their ``features`` save a pass where the class is read at their size."""
+        return self.read(self.last(frames, features))
+
+    def last(self, frames: Tensor, features: list[Tensor] | None = None) -> Tensor:
+        """The last feature map (B, C, h, w) of frames at the size that the class is read at, as :meth:`logits`."""
         small = self.class_frames(frames)
         if features is None or small is not frames:
             features = self.encoder(small)
-        return self.read(features[-1])
+        return features[-1]
 
     def read(self, last: Tensor) -> Tensor:
         """Logits (B, K) of a last feature map (B, C, h, w) of any size."""
@@ -130,7 +134,12 @@ class Classifier(nn.Module):
         return at_side(floats, self.size)
 
     def pooled(self, last: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The input of the head, (B, C), from the last feature map (B, C, h, w), with positive weights (B, 1, h, w)."""
+        """The input of the head, (B, C), from the last feature map (B, C, h, w): its mean, or the weighted mean.
+
+        Args:
+            last: the feature map.
+            weights: (B, 1, h, w), not negative.
+        """
         if weights is None:
             mean = last.mean(dim=(2, 3))
         else:

@@ -18,7 +18,7 @@ def make_decoder(encoder: Encoder, channels: tuple[int, ...]) -> "UNet | TokenHe
     """Build the decoder that fits the encoder's backbone; ``channels`` are those of its blocks, deepest first."""
     if encoder.decoder == "tokens":
         return TokenHead(encoder.channels[-1], channels)
-    return UNet(encoder.channels, channels, centre=encoder.decoder == "unet with centre")
+    return UNet(encoder.channels, channels, center=encoder.decoder == "unet with center")
 
 
 class UNet(nn.Module):
@@ -29,10 +29,10 @@ class UNet(nn.Module):
         channels: of the blocks, deepest first: one per feature map, or one fewer. With one fewer, the decoder ends at
             the resolution of the finest feature map and its output is resized, which halves the time of a step on a
             CPU.
-        centre: the deepest features first pass two more convolutions, as in the published decoder of VGG.
+        center: the deepest features first pass two more convolutions, as in the published decoder of VGG.
     """
 
-    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool = False) -> None:
+    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, center: bool = False) -> None:
         super().__init__()
         depth = len(encoder_channels)
         if len(channels) not in {depth, depth - 1}:
@@ -40,7 +40,7 @@ class UNet(nn.Module):
                 f"localizer.decoder has {len(channels)} channel numbers, but the backbone has {depth} feature maps: "
                 f"name one for each, or one fewer for maps at the resolution of the finest"
             )
-        self.unet = ExpandingPath(encoder_channels, channels, centre=centre)
+        self.unet = ExpandingPath(encoder_channels, channels, center=center)
         self.head = nn.Conv2d(channels[-1], 2, kernel_size=3, padding=1)
         self.to(memory_format=torch.channels_last)
 
@@ -53,10 +53,10 @@ class UNet(nn.Module):
 class ExpandingPath(nn.Module):
     """The blocks of a U-Net, named as in segmentation_models_pytorch, with whose decoder models were stored before."""
 
-    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, centre: bool) -> None:
+    def __init__(self, encoder_channels: list[int], channels: tuple[int, ...], *, center: bool) -> None:
         super().__init__()
         deepest, *skips = reversed(encoder_channels)
-        self.center = nn.Sequential(*(_convolved(deepest, deepest) for _ in range(2 if centre else 0)))
+        self.center = nn.Sequential(*(_convolved(deepest, deepest) for _ in range(2 if center else 0)))
         between = zip((deepest, *channels[:-1]), (*skips, 0), channels, strict=False)
         self.blocks = nn.ModuleList(Block(into + skip, out) for into, skip, out in between)
 

@@ -4,7 +4,7 @@ The class may be read from a crop around the object that the decoder found (docs
 and A the LayerCAM of the frame's class, smoothed and scaled to 0–1, the crop's box encloses the connected region of
 S ⊙ A² above :data:`THRESHOLD` of its maximum that holds the maximum.
 
-Tests: tests/models/test_networks.py, tests/models/test_object_crop.py.
+Tests: tests/models/test_networks.py, tests/models/test_object_crop.py, tests/models/test_class_in_map.py.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from colocam.errors import ColocamError, first_line
 from colocam.models.cam_formulas import cam, layercam, min_max
-from colocam.models.classifier import Classifier, at_side
+from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
 
 SIDE = 56
@@ -92,13 +92,13 @@ class LocalizerNet(nn.Module):
             peaks = self.classifier.scaled(cam(last, every_class).amax(dim=(2, 3)), last)
             activations = layercam(last, every_class)
         map_logits = self.decode(frames, features)
-        if self.crop_head is None and self.class_in_map:
-            logits = self.classifier.head(self.class_features(frames, features, map_logits))
-        elif self.crop_head is None:
-            logits = self.classifier.logits(frames, features)
-        else:
+        if self.crop_head is not None:
             boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
             logits = self.crop_head(self.crop_features(frames, expanded(boxes)))
+        elif self.class_in_map:
+            logits = self.classifier.head(self.features_in_map(frames, features, map_logits))
+        else:
+            logits = self.classifier.logits(frames, features)
         return MapsAndLogits(logits, map_logits, peaks, activations)
 
     def boxes(self, map_logits: Tensor, activations: Tensor, classes: Tensor) -> Tensor:
@@ -108,25 +108,20 @@ class LocalizerNet(nn.Module):
             chosen = activations.gather(1, classes[:, None, None, None].expand(-1, 1, *activations.shape[2:]))[:, 0]
             return object_boxes(foreground(map_logits), chosen)
 
-    def class_features(
-        self, frames: Tensor, features: list[Tensor] | None = None, map_logits: Tensor | None = None
-    ) -> Tensor:
-        """Input of the head that names the class without crops, (B, C), of frames (B, 3, H, W).
-
-        Args:
-            frames: at the size of the maps.
-            features: of the frames; they save a pass.
-            map_logits: of the frames; they save the decoder.
-        """
+    def class_features(self, frames: Tensor) -> Tensor:
+        """Input of ``classifier.head``, (B, C), when it reads the class of frames (B, 3, H, W) without crops."""
         with torch.no_grad():
-            small = self.classifier.class_frames(frames)
-            if features is None and (self.class_in_map or small is frames):
-                features = self.classifier.encoder(frames)
-            last = features[-1] if features is not None and small is frames else self.classifier.encoder(small)[-1]
-            if not self.class_in_map or features is None:
-                return self.classifier.pooled(last)
-            maps = foreground(self.decode(frames, features) if map_logits is None else map_logits)
-            return self.classifier.pooled(last, at_side(maps[:, None], last.shape[-1]))
+            if not self.class_in_map:
+                return self.classifier.pooled(self.classifier.last(frames))
+            features = self.classifier.encoder(frames)
+            return self.features_in_map(frames, features, self.decode(frames, features))
+
+    def features_in_map(self, frames: Tensor, features: list[Tensor], map_logits: Tensor) -> Tensor:
+        """(B, C): the features of frames (B, 3, H, W), weighted by their map (docs/method/classifier.md)."""
+        with torch.no_grad():
+            last = self.classifier.last(frames, features)
+            weights = F.adaptive_avg_pool2d(foreground(map_logits)[:, None], last.shape[-1])
+            return self.classifier.pooled(last, weights)
 
     def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:
         """Input of the crop head, (B, C): pooled features, of norm 1, of frames (B, 3, H, W) cut to boxes (B, 4)."""
@@ -202,8 +197,8 @@ def expanded(boxes: Tensor, factor: Tensor | float = EXPANSION) -> Tensor:
 def crop_boxes(frames: Tensor, boxes: Tensor, size: int) -> Tensor:
     """Cut (B, 3, H, W) frames to boxes (B, 4) in 0–1: (B, 3, size, size) floats; x2 < x1 mirrors a crop."""
     steps = (torch.arange(2 * size, device=frames.device, dtype=torch.float32) + 0.5) / size - 1  # −1 … 1 of the box
-    centre, half = boxes[:, :2] + boxes[:, 2:] - 1, boxes[:, 2:] - boxes[:, :2]
-    x, y = (centre[:, axis, None] + half[:, axis, None] * steps for axis in (0, 1))
+    center, half = boxes[:, :2] + boxes[:, 2:] - 1, boxes[:, 2:] - boxes[:, :2]
+    x, y = (center[:, axis, None] + half[:, axis, None] * steps for axis in (0, 1))
     grid = torch.stack([x[:, None, :].expand(-1, 2 * size, -1), y[:, :, None].expand(-1, -1, 2 * size)], 3)
     sampled = F.grid_sample(frames.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
     return F.avg_pool2d(sampled, 2)  # a mean of four samples: a large crop is sampled too thinly by one

@@ -44,7 +44,7 @@ class Vgg(nn.Module):
     """VGG as published for CAMs: no last pools and fully connected layers, but a convolution to 1024 channels.
 
     The output stride says how many ``pools`` stay (8: three, 16: four, 32: five). VGG16 at output stride 8 and 224²:
-    28×28×1024 features, 19.44 M parameters with ten classes. A U-Net with a centre block and the channels 256, 128, 64
+    28×28×1024 features, 19.44 M parameters with ten classes. A U-Net with a center block and the channels 256, 128, 64
     on the maps below the frame's own resolution (1024, 256 and 128 channels) adds 23.12 M: together the published
     42.57 M.
     """
@@ -77,7 +77,7 @@ def build_vgg(backbone: Backbone) -> Trunk:
     load_weights(network, backbone.weights)
     pools = backbone.output_stride.bit_length() - 1
     widths = [stage["num_chs"] for stage in network.feature_info]
-    return Trunk(Vgg(network.features, pools, widths[-1]), [*widths[1:pools], WIDTH], ("added.",), "unet with centre")
+    return Trunk(Vgg(network.features, pools, widths[-1]), [*widths[1:pools], WIDTH], ("added.",), "unet with center")
 
 
 class Inception(nn.Module):
@@ -88,7 +88,7 @@ class Inception(nn.Module):
     adds 5.70 M: together the published 31.20 M.
 
     The number of parameters does not determine the paddings. Here every layer of the stem is padded and its pools
-    include the last row, so that 29 cells are spread evenly over 224 pixels, with the outer cells centred on the
+    include the last row, so that 29 cells are spread evenly over 224 pixels, with the outer cells centered on the
     frame's edge.
     """
 
@@ -221,9 +221,9 @@ def _remove_dilation(network: nn.Module) -> None:
     """Undo what timm does when it removes a stride; the published networks do not do it.
 
     timm adds dilation. In shortcuts that average before they stride (ResNet-D) it leaves a 2×2 mean with stride 1,
-    which is centred half a cell down and right of its cell, so that CAMs would be shifted up and left; it is removed. A
-    2×2 convolution (ConvNeXt) cannot be removed. One is padded by one cell on all sides and the next one by none, which
-    centres both; the map between them has one more row and column.
+    which is centered half a cell down and right of its cell, so that CAMs would be shifted up and left; it is removed.
+    A 2×2 convolution (ConvNeXt) cannot be removed. One is padded by one cell on all sides and the next one by none,
+    which centers both; the map between them has one more row and column.
     """
     padding = cycle((1, 0))
     for name, module in list(network.named_modules()):

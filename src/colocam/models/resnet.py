@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from colocam.config import Backbone
 
-Decoder = Literal["unet", "unet with centre", "tokens"]
+Decoder = Literal["unet", "unet with center", "tokens"]
 
 
 class Trunk(NamedTuple):

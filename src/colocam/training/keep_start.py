@@ -91,10 +91,10 @@ def reading_helps(model: Model, validator: Validator) -> bool:
     for frames, classes in validator.samples.batches(model.card.size, validator.device):
         read = net(frames).class_logits, net.classifier.logits(frames)
         losses.append(torch.stack([F.cross_entropy(logits.float(), classes, reduction="none") for logits in read]))
-    own, whole = torch.cat(losses, 1).mean(1).tolist()
+    object_alone, whole = torch.cat(losses, 1).mean(1).tolist()
     where = "from crops" if model.card.crop_head else "in maps"
-    say(f"class: cross-entropy of held-out tags {own:.2f} read {where}, {whole:.2f} from whole frames")
-    return bool(own <= whole)
+    say(f"class: cross-entropy of held-out tags {object_alone:.2f} read {where}, {whole:.2f} from whole frames")
+    return bool(object_alone <= whole)
 
 
 @torch.inference_mode()

@@ -145,8 +145,9 @@ def test_every_switch_reaches_the_training_and_the_model(preset, run, card):
         assert card.color_mean == ("clip" if card.color_growth >= 1 else "off")
     else:
         assert (card.color_mean, card.color_growth) == (stage2.color_mean, None)
-    if stage2.crop_head != "auto":
-        assert card.crop_head == stage2.crop_head
+    for reading in ("crop_head", "class_in_map"):
+        if getattr(stage2, reading) != "auto":
+            assert getattr(card, reading) == getattr(stage2, reading)
     assert card.normalize == (stage1.fit == "logistic")
     built, wanted = card.backbone, shipped.backbone
     assert (built.name, built.output_stride, card.decoder) == (wanted.name, wanted.output_stride, stage2.decoder)

@@ -84,7 +84,7 @@ def _grown(head: nn.Linear, more: int) -> nn.Linear:
 
 
 def class_head(net: LocalizerNet) -> nn.Linear:
-    """The head that names the class: of crops around the object, if the network has one, else of whole frames."""
+    """The head that names the class: of crops around the object, if the network has one."""
     return net.classifier.head if net.crop_head is None else net.crop_head
 
 
@@ -98,7 +98,7 @@ def head_features(
         if net.crop_head is None:
             features = net.class_features(frames)
         elif whole:
-            features = classifier.pooled(classifier.encoder(classifier.class_frames(frames))[-1])
+            features = classifier.pooled(classifier.last(frames))
         else:
             features = net.crop_features(frames, expanded(net.boxes(*net.maps(frames), classes)))
         parts.append(features.double())
