@@ -26,7 +26,7 @@ def read_class_in_map(run):
     net = LocalizerNet(model.net.classifier, card.decoder, map_size=card.map_size, class_in_map=True).eval()
     net.decoder.load_state_dict(model.net.decoder.state_dict())
     peak_maps(net, card.size)
-    save_model(run, Model(net, card.model_copy(update={"class_in_map": True})))
+    save_model(run, Model(net, card.model_copy(update={"class_in_map": True, "crop_head": False})))
 
 
 @torch.no_grad()

@@ -264,8 +264,7 @@ class LocalizerStage(Optimization):
     """Times that a decoder is trained: first on seeds with all loss terms, as published; from the second time on, anew
     and on labels from the boxes of the round before (docs/method/rounds.md)."""
     teacher: Path | None = None
-    """Run folder of a trained model with the same tags, whose maps and boxes take the place of the first round's
-    (docs/method/teacher.md)."""
+    """Run folder of a trained model with the same tags, which replaces the first round (docs/method/teacher.md)."""
     prior: Path | None = None
     """ONNX file of a network that weighs the maps that labels come from, also a teacher's (docs/method/prior.md)."""
     jitter: NonNegative = 0.0
@@ -288,11 +287,9 @@ class LocalizerStage(Optimization):
     """τ of the boxes relative to each map's maximum, where no boxes of validation videos choose it; null: the mean of
     the validation maps (docs/method/tags-only.md). 0.8 times this where color_mean auto decides for off."""
     crop_head: bool | Literal["auto"] = False
-    """Read the class from a crop around the object that the decoder found, by a head of its own, instead of from the
-    whole frame; auto: where it makes the tags of held-out videos more likely (docs/method/classifier.md)."""
+    """Read the class from a crop around the object, by a head of its own; auto: where held-out tags are likelier so."""
     class_in_map: bool | Literal["auto"] = False
-    """Read the class from features that are weighted by the map, instead of from the whole frame, unless it is read
-    from a crop; auto: where it makes the tags of held-out videos more likely (docs/method/classifier.md)."""
+    """Read the class, without a crop head, from features weighted by the map; auto: if held-out tags are likelier."""
 
     @model_validator(mode="after")
     def _is_used(self) -> "LocalizerStage":
