@@ -118,7 +118,7 @@ def create_run(
     before = read_data(out) if exists else None
     if exists and (changed := config_difference(read_config(out / "config.yaml"), config)) is not None:
         raise ColocamError(
-            f"{out} holds a run of another configuration ({changed}): choose another folder or delete it"
+            f"{out} contains a run with a different configuration ({changed}): choose another folder or delete it"
         )
     digests = FileDigests(frames / MEMORY)
     if before is None or before.has_digests:
@@ -127,7 +127,7 @@ def create_run(
     if before is not None:
         if (changed := data_difference(before, now)) is not None:
             raise ColocamError(
-                f"{out} holds a run on other videos or boxes ({changed}): choose another folder or delete it"
+                f"{out} contains a run on different videos or boxes ({changed}): choose another folder or delete it"
             )
         stored_terms = _stored_terms(out / "environment.json")
         if stored_terms != (given := {term.name: term.weight for term in terms}):

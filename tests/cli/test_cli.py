@@ -67,7 +67,7 @@ def test_a_bug_report_names_what_is_missing(new_colocam):
 def test_all_without_version_is_refused(colocam):
     outcome = colocam("--all")
     assert outcome.code == 2
-    assert "--all goes with --version" in outcome.err
+    assert "--all only works with --version" in outcome.err
 
 
 # pipes
@@ -209,7 +209,7 @@ def test_unreadable_files_are_skipped_and_counted(train, tmp_path, two_tags):
         lines = [line for line in outcome.err.splitlines() if str(two_tags / "cat" / name) in line]
         assert len(lines) == 1
         assert lines[0].startswith(f"warning: skipped videos/cat/{Path(name).stem}: cannot read ")
-    assert "warning: 4 of 8 clips cannot be read and are left out" in outcome.err
+    assert "warning: 4 of 8 clips cannot be read and are skipped" in outcome.err
     assert "notes.txt" not in outcome.err
     assert f"trained: {tmp_path / 'run' / 'model.json'}; now: colocam localize" in outcome.err
 
@@ -291,7 +291,9 @@ def test_a_run_of_another_configuration(colocam, trained, collection, frame_cach
     before = (trained / "config.yaml").read_bytes()
     methods = ["--set", "methods=[colocam, fcam]"]
     error = colocam(*arguments, *methods, "--set", "localizer.losses.coloc=3").error
-    assert f"{trained} holds a run of another configuration (localizer.losses.coloc: 1.0 there, 3.0 now)" in error
+    assert (
+        f"{trained} contains a run with a different configuration (localizer.losses.coloc: 1.0 there, 3.0 now)" in error
+    )
     error = colocam(*arguments, *methods, "--set", "backbone.args={drop_rate: 0.1}").error
     assert "(backbone.args.drop_rate: not set there, 0.1 now): choose another folder or delete it" in error
     assert "(methods: " in colocam(*arguments).error
@@ -300,9 +302,9 @@ def test_a_run_of_another_configuration(colocam, trained, collection, frame_cach
 
 def test_a_run_of_other_videos_or_boxes(colocam, trained, collection, frame_cache, tiny_training, two_tags):
     same = ["--out", trained, "--frames", frame_cache, *tiny_training, "--set", "methods=[colocam, fcam]"]
-    assert f"{trained} holds a run on other videos or boxes" in colocam("train", two_tags, *same).error
+    assert f"{trained} contains a run on different videos or boxes" in colocam("train", two_tags, *same).error
     with_boxes = colocam("train", collection.manifest, *same, "--boxes", collection.truth)
-    assert f"{trained} holds a run on other videos or boxes" in with_boxes.error
+    assert f"{trained} contains a run on different videos or boxes" in with_boxes.error
 
 
 def refused_by_a_full_disk(command, target, colocam, full_disk) -> None:

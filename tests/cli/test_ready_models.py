@@ -16,7 +16,7 @@ from colocam.inference.network import open_onnx
 
 ROOT = Path(__file__).parents[2]
 STORED = ROOT / "tests" / "stored" / "version-0.1.0"
-SAID = f"using the ready model {DEFAULT}; --model chooses another\n"
+SAID = f"using the ready model {DEFAULT}; choose another with --model\n"
 
 
 def put(folder, name):
@@ -72,7 +72,7 @@ def test_a_model_is_a_path_or_a_name(models, tmp_path, monkeypatch):
     assert find_model("cars") == file
     (tmp_path / "cars").mkdir()  # what is there comes first
     assert find_model("cars") == Path("cars")
-    with pytest.raises(ColocamError, match=r"^model boat: no run folder, .* has this name: valid are cars$"):
+    with pytest.raises(ColocamError, match=r"^model boat: there is no run folder, .* with this name: valid are cars$"):
         find_model("boat")
     with pytest.raises(ColocamError, match=r"did you mean 'cars'\?$"):
         find_model("car")
@@ -107,12 +107,12 @@ def test_a_wrong_name_in_the_place_of_the_model_is_refused(models, colocam, tmp_
     Path("notes/weights.bin").touch()
     Path("runs/pets/model.json").touch()
     Path("runs/pets/best.png").touch()
-    neither = "holds neither a model (model.json) nor a video: name a run folder, an ONNX file, or videos"
-    unknown = f"no run folder, ONNX file or ready model has this name: valid are {DEFAULT}"
+    neither = "contains neither a model (model.json) nor a video: name a run folder, an ONNX file, or videos"
+    unknown = f"there is no run folder, ONNX file or ready model with this name: valid are {DEFAULT}"
     told = {
         "empty": f"error: empty {neither}",
         "notes": f"error: notes {neither}",
-        "runs": "error: runs is no model, but holds one: name runs/pets",
+        "runs": "error: runs is not a model, but runs/pets is: name that",
         "runs/pet": f"error: --model runs/pet: {unknown}",
         "pet.v2": f"error: --model pet.v2: {unknown}",
     }
@@ -144,7 +144,7 @@ def test_localize_without_a_model(models, colocam, tmp_path):
         assert (done.code, SAID in done.err) == (0, False)
         assert (tmp_path / str(index) / "video.csv").read_bytes() == (out / "video.csv").read_bytes()
     wrong = colocam("localize", video, "--model", "yours", "-o", out).error
-    assert wrong.startswith("error: --model yours: no run folder")
+    assert wrong.startswith("error: --model yours: there is no run folder")
     assert colocam("localize", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
 
 

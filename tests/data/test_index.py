@@ -107,8 +107,8 @@ DOG = "dog/1,dog/1/a,f/dog/1/a/1.jpg,dog,val,32,24"
         (f"{DOG.replace('val', 'later')},,,,,,", "split must be train, val or test, got 'later'"),
         (f"{DOG.replace('1.jpg', 'gone.jpg')},,,,,,", "there is no file"),
         (f"{DOG.replace('f/dog/1/a/1.jpg', '')},,,,,,", "frame, class, video and shot must not be empty"),
-        (f"{DOG.replace('val', 'test')},,,,,,", "the shot 'dog/1/a' has another tag, split"),
-        (f"{DOG.replace(',dog,', ',cat,')},,,,,,", "the shot 'dog/1/a' has another tag"),
+        (f"{DOG.replace('val', 'test')},,,,,,", "the shot 'dog/1/a' has a different tag, split"),
+        (f"{DOG.replace(',dog,', ',cat,')},,,,,,", "the shot 'dog/1/a' has a different tag"),
     ],
 )
 def test_broken_tables(tmp_path, row, told):

@@ -54,18 +54,18 @@ def test_the_same_videos_continue_and_changed_ones_do_not(project):
     assert (project / "runs" / "r" / "data.json").read_bytes() == before
     video = project / "data" / "videos" / "cat" / "train-0.mp4"
     replace_bytes(video)
-    refused(r"other videos or boxes \(the content of .*cat/train-0\.mp4 has changed\)", project)
+    refused(r"different videos or boxes \(the content of .*cat/train-0\.mp4 has changed\)", project)
     video.unlink()
     video.mkdir()  # manifests name what exists; it cannot be read
     (video / "a.jpg").touch()
-    refused(r"cat/train-0 has another tag, split, video, time or number of images", project)
+    refused(r"cat/train-0 has a different tag, split, video, time or number of images", project)
 
 
 def test_another_tag_or_clip_is_named(project):
     manifest = project / "data" / "manifest.csv"
     text = manifest.read_text()
     manifest.write_text(text.replace("videos/cat/train-0.mp4,cat,", "videos/cat/train-0.mp4,owl,"))
-    refused("cat/train-0 has another tag", project)
+    refused("cat/train-0 has a different tag", project)
     manifest.write_text("\n".join(line for line in text.splitlines() if "cat/train-0" not in line))
     refused("cat/train-0 is only there", project)
 
@@ -115,7 +115,7 @@ def test_cached_frames_are_enough(project):
 def test_frames_of_a_changed_video_are_not_decoded(project):
     replace_bytes(project / "data" / "videos" / "owl" / "test-0.mp4")
     run = open_run(project / "runs" / "r", "cpu")
-    with pytest.raises(ColocamError, match=r"owl/test-0\.mp4 was changed since the run was begun: restore it"):
+    with pytest.raises(ColocamError, match=r"owl/test-0\.mp4 has changed since the run began: restore it"):
         run.clips("test")
     assert run.clips("train")
 
@@ -160,7 +160,7 @@ def test_the_run_of_version_0_1_0_opens_and_continues(tmp_path, monkeypatch):
     create_run(run, config, opened.catalogue, frames=run / "frames", device="cpu", boxes=True)
     assert (run / "data.json").read_bytes() == before
     other = Catalogue(opened.catalogue.clips[1:], opened.catalogue.tags)
-    with pytest.raises(ColocamError, match="other videos or boxes"):
+    with pytest.raises(ColocamError, match="different videos or boxes"):
         create_run(run, config, other, frames=run / "frames", device="cpu", boxes=True)
 
 

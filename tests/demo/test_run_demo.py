@@ -102,7 +102,7 @@ def test_videos_only(small_world, colocam, tmp_path):  # noqa: ARG001
     assert len(list((tmp_path / "demo" / "videos").glob("*/*.mp4"))) == 18
     assert str(tmp_path / "demo" / "manifest.csv") in outcome.err
     other = colocam("demo", "--out", tmp_path / "demo", "--videos-only", "--world-seed", "4")
-    assert "holds another world" in other.error
+    assert "contains a different world" in other.error
 
 
 def test_a_demo_that_cannot_be_written(colocam, tmp_path):

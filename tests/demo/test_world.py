@@ -77,7 +77,7 @@ def test_an_interrupted_world_is_finished(made, tmp_path, monkeypatch):
 def test_another_world_is_not_overwritten(note, tmp_path):
     text = {"other": json.dumps({"format": 1, "seed": 9}), "damaged": "{"}[note]
     (tmp_path / "world.json").write_text(text)
-    with pytest.raises(ColocamError, match="holds another world") as caught:
+    with pytest.raises(ColocamError, match="contains a different world") as caught:
         make_world(tmp_path, **SMALL)
     assert str(tmp_path) in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["world.json"]

@@ -128,7 +128,7 @@ def test_shots_of_unknown_tags_are_left_out_and_named(run, collection, tmp_path,
     table = frames_table(collection, tmp_path / "images", {"cat/test-0": "cat", "owl/test-0": "flamingo"})
     outcome = colocam("evaluate", run, "--dense", table, "--device", "cpu")
     assert outcome.code == 0, outcome.err
-    assert "1 of 2 shots have a tag unknown to the model: flamingo: owl/test-0" in outcome.err
+    assert "1 of 2 shots have a tag that the model does not know: flamingo: owl/test-0" in outcome.err
     assert "flamingo: owl/test-0" in outcome.out
     result = read_dense(run / "dense.json")
     assert result.unknown == {"flamingo": ("owl/test-0",)}

@@ -60,7 +60,7 @@ def test_files_of_maps(tmp_path):
         ("dog", 7): tmp_path / "dog/7.png",
     }
     (tmp_path / "dog" / "007.npy").touch()
-    with pytest.raises(ColocamError, match="is of the same frame: delete one"):
+    with pytest.raises(ColocamError, match="is for the same frame: delete one"):
         map_files(tmp_path)
     (tmp_path / "dog" / "007.npy").rename(tmp_path / "dog" / "seven.npy")
     with pytest.raises(ColocamError, match=r"the file name must be the index of the frame, such as 12\.npy"):
@@ -111,7 +111,7 @@ def test_masks(tmp_path):
         ("", ["a,0,1,1,1,2,2"], "has no column tag: add it"),
         (",tag", ["a,0,1,1,1,2,2,"], "row 2: tag must not be empty"),
         (",tag,split", ["a,0,1,1,1,2,2,cat,later"], "row 2: .* and split must be train, val or test"),
-        (",tag", ["a,0,1,1,1,2,2,cat", "a,1,1,1,1,2,2,dog"], "row 3: the clip 'a' has another tag"),
+        (",tag", ["a,0,1,1,1,2,2,cat", "a,1,1,1,1,2,2,dog"], "row 3: the clip 'a' has a different tag"),
         (",tag,width,height", ["a,0,1,1,1,2,2,cat,wide,3"], "row 2: width is 'wide'"),
     ],
 )

@@ -97,5 +97,5 @@ def test_frames_that_are_gone(trained, collection, box_segmenter_files):
     samples = open_evaluation_set(open_run(trained, "cpu"), collection.truth).evaluated.samples
     first, *others = samples.clips
     shorter = replace(samples, clips=[replace(first, clip=replace(first.clip, end=0.1)), *others])
-    with pytest.raises(ColocamError, match="2 frames of bus/test-0 cannot be read any more"):
+    with pytest.raises(ColocamError, match="2 frames of bus/test-0 can no longer be read"):
         refined_boxes(load_segmenter(box_segmenter_files), shorter, np.full((15, 32, 32), 200, np.uint8))

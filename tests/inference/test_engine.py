@@ -69,11 +69,11 @@ def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
     left_out = "1 of 5 videos cannot be read, see the warnings; the others are done"
     with pytest.raises(ColocamError, match=left_out):
         localize(model, videos, tmp_path / "alone", 1, annotate=annotate)
-    assert capsys.readouterr().err.count("broken.mp4: not a whole video file") == 1
+    assert capsys.readouterr().err.count("broken.mp4: not a complete video file") == 1
     with pytest.raises(ColocamError, match=left_out):
         localize(model, videos, tmp_path / "many", count, killed=killed, annotate=annotate)
     said = capsys.readouterr().err
-    assert said.count("broken.mp4: not a whole video file") == 1
+    assert said.count("broken.mp4: not a complete video file") == 1
     assert [line for line in said.splitlines() if "localizing in 5 videos: " in line][-1].endswith("5 of 5 videos done")
     alone = results_of(tmp_path / "alone")
     assert len(alone) == len(LENGTHS) * (2 if annotate else 1)

@@ -189,7 +189,7 @@ def test_failures_are_set_aside_until_their_video_changes(model, make_videos, tm
         label_videos(model, videos, labels)
     (failure,) = listed(labels, "failures")
     assert (failure["video"], failure["attempts"]) == ("bad.mp4", 1)
-    assert "bad.mp4: not a whole video file" in failure["reason"]
+    assert "bad.mp4: not a complete video file" in failure["reason"]
     assert [row["video"] for row in listed(labels)] == ["0/000.mp4", "0/001.mp4"]
     here.clear()
     with pytest.raises(ColocamError, match=message):
@@ -216,7 +216,7 @@ def test_pipes_and_devices_are_set_aside(model, make_videos, tmp_path):
         label_videos(model, tmp_path / "videos.csv", tmp_path / "labels")
     reasons = {row["video"]: row["reason"] for row in listed(tmp_path / "labels", "failures")}
     assert reasons.keys() == {"pipe.mp4", "/dev/zero"}
-    assert all("it is no regular file" in reason for reason in reasons.values())
+    assert all("it is not a regular file" in reason for reason in reasons.values())
     assert len(parts_of(tmp_path / "labels")) == 1
 
 
@@ -266,10 +266,10 @@ def test_wrong_arguments(model, make_videos, tmp_path, colocam):
     error = colocam("label", model, videos, "-o", tmp_path / "a", "--shard", "3/2").error
     assert error == "error: --shard must be I/N with 1 ≤ I ≤ N, e.g. 3/8, got 3/2"
     assert "--workers must be" in colocam("label", model, videos, "-o", tmp_path / "a", "--workers", "0").error
-    assert "holds no labels" in colocam("label", model, videos, "-o", tmp_path / "videos").error
+    assert "contains no labels" in colocam("label", model, videos, "-o", tmp_path / "videos").error
     assert "ray" in colocam("label", model, videos, "-o", tmp_path / "a", "--ray", "nowhere:1").error
     assert (
-        "no run folder, ONNX file or ready model has this name"
+        "there is no run folder, ONNX file or ready model with this name"
         in colocam("label", tmp_path / "x.onnx", videos, "-o", tmp_path / "a").error
     )
 

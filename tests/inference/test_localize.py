@@ -73,7 +73,7 @@ def test_the_whole_file_system_is_refused_before_it_is_read(tmp_path, colocam, m
     (tmp_path / "model.json").touch()
     for command in ("localize", "label"):
         error = colocam(command, tmp_path, "/", "-o", tmp_path / "out").error
-        assert error == "error: / is the whole file system: name the folder that holds the videos"
+        assert error == "error: / is the whole file system: name the folder that contains the videos"
 
 
 def test_file_systems_of_the_kernel_are_left_out(tmp_path, capsys, monkeypatch):
@@ -104,7 +104,7 @@ def test_the_folder_of_pictures_one_is_in(tmp_path, monkeypatch):
     (video,) = find_videos(["."], tmp_path / "out")
     assert video.name == "tom"
     refuse_overwriting([tmp_path / "out" / "tom.mp4"], stored_videos([video]))
-    with pytest.raises(ColocamError, match=r"tom\.mp4 would be among the images: choose another output folder"):
+    with pytest.raises(ColocamError, match=r"tom\.mp4 would be written among the images: choose another output folder"):
         refuse_overwriting([tmp_path / "tom" / "tom.mp4"], stored_videos([video]))
 
 
@@ -198,7 +198,7 @@ def test_several_videos_and_the_same_command_again(trained, video, tmp_path, mak
     first = colocam(*command)
     assert first.code == 1
     assert first.err.count("warning: cannot read ") == 1
-    assert "broken.avi: not a whole video file" in first.err
+    assert "broken.avi: not a complete video file" in first.err
     assert first.err.endswith("error: 1 of 3 videos cannot be read, see the warnings; the others are done\n")
     assert names_in(out) == ["deep/owl.csv", "deep/owl.video.json", "video.csv", "video.video.json"]
     (videos / "broken.avi").unlink()
@@ -226,7 +226,7 @@ def test_several_videos_and_the_same_command_again(trained, video, tmp_path, mak
     assert other.err.count("wrote ") == 2
     assert numbers_of(out / "video.csv") == list(range(0, 20, 2))
     command[1] = tmp_path / "gone.onnx"
-    assert f"{command[1]}: no run folder, ONNX file or ready model has this name" in colocam(*command).error
+    assert f"{command[1]}: there is no run folder, ONNX file or ready model with this name" in colocam(*command).error
 
 
 def test_a_large_video_whose_digest_is_unknown_is_read_by_its_task_once(video, tmp_path, monkeypatch, loads):
@@ -385,7 +385,7 @@ def test_a_video_that_is_piped_in(trained, tmp_path, make_video, square_video, c
     assert len(list(decode(tmp_path / "out" / "stdin.mp4"))) == 9
     pipe_in(b"nothing of that kind" * 99)
     wrong = colocam("localize", trained, "-", "-o", tmp_path / "none").error
-    assert wrong.startswith("error: cannot read the standard input: not a whole video file (")
+    assert wrong.startswith("error: cannot read the standard input: not a complete video file (")
 
 
 def test_what_never_ends_is_kept_when_it_is_stopped(trained, tmp_path, monkeypatch, capsys):

@@ -68,7 +68,7 @@ def test_motion_is_used_where_the_frames_of_a_shot_choose_together(options, used
 
 
 def test_frames_by_themselves_have_no_motion():
-    with pytest.raises(ArgumentError, match="motion compares frames: it needs smooth offline or online, got none"):
+    with pytest.raises(ArgumentError, match="motion compares frames, so it needs smooth offline or online, got none"):
         Localizer.load(STORED / "model.onnx", smooth="none", motion=True)
 
 

@@ -353,7 +353,7 @@ def test_presence_hides_boxes_and_a_known_tag_is_believed(trained, video):
 
 
 def test_presence_and_tags_are_checked(trained):
-    with pytest.raises(ColocamError, match=r"^tag cta: the model does not know it: did you mean 'cat'\?"):
+    with pytest.raises(ColocamError, match=r"^tag cta: the model does not know this tag: did you mean 'cat'\?"):
         Localizer.load(trained, tag="cta")
     with pytest.raises(ColocamError, match=r"^presence must be in 0–1, got 1\.5"):
         Localizer.load(trained, presence=1.5)

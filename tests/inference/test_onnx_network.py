@@ -71,7 +71,7 @@ def with_output(onnx_file, target, name, *nodes):
         (
             "logits",
             {"op_type": "Cast", "to": onnx.TensorProto.DOUBLE},
-            "does not compute|cannot",
+            "does not return|cannot",
         ),
         ("activations", {"op_type": "Flatten"}, "activations must have the shape"),
     ],
@@ -115,13 +115,13 @@ def damaged(onnx_file, target, damage):
         ("empty", "onnxruntime cannot open {path} ("),
         ("text", "onnxruntime cannot open {path} ("),
         ("no operator", "onnxruntime cannot open {path} ("),
-        ("foreign", "{path} is not a model of colocam (it holds no model card): make it with 'colocam export"),
+        ("foreign", "{path} is not a model of colocam (it contains no model card): make it with 'colocam export"),
         ("no json", "{path} is not a colocam model card: make it with 'colocam export-model RUN -o"),
         ("no card", "{path} is not a colocam model card: make it with 'colocam export-model RUN -o"),
         ("format", "{path} has format 99, this colocam reads 2: update colocam"),
-        ("tags", "{path} does not compute what its model card says: make it with 'colocam export"),
-        ("size", "{path} does not compute what its model card says: make it with 'colocam export"),
-        ("outputs", "{path} does not compute what its model card says: make it with 'colocam export"),
+        ("tags", "{path} does not return what its model card promises: make it with 'colocam export"),
+        ("size", "{path} does not return what its model card promises: make it with 'colocam export"),
+        ("outputs", "{path} does not return what its model card promises: make it with 'colocam export"),
     ],
 )
 def test_files_that_are_no_models_of_ours(colocam, onnx_file, video, tmp_path, damage, told):

@@ -94,7 +94,7 @@ def test_masks_reach_the_table_and_the_labels(video, tmp_path, box_segmenter_fil
 
 @pytest.mark.parametrize("smooth", ["online", "none"])
 def test_modes_that_a_segmenter_does_not_fit(box_segmenter_files, smooth):
-    with pytest.raises(ColocamError, match=f"chooses masks by the shot: it needs smooth offline, got {smooth}"):
+    with pytest.raises(ColocamError, match=f"chooses masks over the whole shot: it needs smooth offline, got {smooth}"):
         Localizer.load(STORED / "run", "cpu", refine=box_segmenter_files, smooth=smooth)
 
 

@@ -84,7 +84,7 @@ def test_links_in_the_place_of_results(trained, video, tmp_path, colocam):
         (out / "video.csv").symlink_to(tmp_path / target)
         for more in ([], ["--overwrite"]):
             error = colocam("localize", trained, video, "-o", out, "--no-video", *more).error
-            assert "video.csv exists and is no regular file: choose another output folder" in error
+            assert "video.csv exists and is not a regular file: choose another output folder" in error
         assert (out / "video.csv").is_symlink()
     assert (tmp_path / "mine.csv").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "nowhere.csv").exists()
@@ -96,7 +96,7 @@ def test_a_video_whose_results_are_beside_it_is_no_output(trained, video, coloca
     other = video.with_suffix(".mkv")
     shutil.copy(video, other)
     outcome = colocam("localize", trained, other, "-o", folder, "--overwrite")
-    assert f"{video} is a video whose results are beside it: choose another output folder" in outcome.error
+    assert f"{video} is a video with its results next to it: choose another output folder" in outcome.error
     assert video.read_bytes() == before
 
 
@@ -160,7 +160,7 @@ def test_who_writes_the_same_results_waits_and_then_keeps_them(trained, video, t
     first.join()
     seen = capfd.readouterr()
     assert f"{out / 'video'} is being written by process {os.getpid()} on " in seen.out
-    assert "video.csv exists for the same video, model and settings: kept" in seen.err
+    assert "video.csv exists for the same video, model and settings, so it is kept" in seen.err
     assert len(list(decode(out / "video.mp4"))) == 20
     assert not list(out.glob(".*"))
 

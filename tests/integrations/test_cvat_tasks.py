@@ -156,7 +156,7 @@ def test_images_in_another_order_are_refused(colocam, server, tmp_path):
     ("words", "problem"),
     [
         (("--to", "cvat", "--push", 13), "task 13: 404 .*: is there such a task?"),
-        (("--to", "coco", "--push", 12), "--push uploads the formats cvat and cvat-masks alone, got coco"),
+        (("--to", "coco", "--push", 12), "--push only works with the formats cvat and cvat-masks, got coco"),
         (("--to", "cvat", "--push", 12, "--push", 13), "--push must name one task for each table, got 2 for 1"),
         (("--to", "cvat"), "--out must name a folder"),
     ],

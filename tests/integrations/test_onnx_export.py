@@ -162,7 +162,7 @@ def test_a_decoder_of_8_bits_that_differs_is_not_written(colocam, trained, colle
     monkeypatch.setattr(onnx_model, "INT8_TOLERANCE", 1e-9)
     out = tmp_path / "int8.onnx"
     told = colocam("export-model", trained, "-o", out, "--int8", collection.videos).error
-    assert re.fullmatch(r"error: maps of 8 bits differ by \S+ on average: export without --int8", told)
+    assert re.fullmatch(r"error: maps computed in 8 bits differ by \S+ on average: export without --int8", told)
     assert not out.exists()
 
 

@@ -131,7 +131,7 @@ def test_an_archive_whose_packed_bytes_are_damaged(tmp_path, form, method):
     whole = bytearray(path.read_bytes())
     whole[start : start + 40] = b"\xff" * 40
     path.write_bytes(whole)
-    with pytest.raises(ColocamError, match=r"^\S*labels\.zip: not a whole ZIP archive: download it again"):
+    with pytest.raises(ColocamError, match=r"^\S*labels\.zip: not a complete ZIP archive: download it again"):
         import_labels(path, form)
 
 

@@ -36,7 +36,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out(tmp_path, ca
     assert video.objects.tolist() == [0, 3]
     assert video.rows.box[[0, 3]].tolist() == [[0, 0, 97, 71]] * 2
     assert video.listed.tolist() == [0, 1, 2, 3]
-    assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were left out" in capfd.readouterr().err
+    assert f"{tmp_path / 'a.csv'}: 2 boxes have no area and were skipped" in capfd.readouterr().err
 
 
 def test_a_parquet_column_that_is_no_number(tmp_path):
@@ -67,7 +67,7 @@ def test_a_parquet_column_that_is_no_number(tmp_path):
             {"x2": 640},
             "row 3: the box [1.0, 2.0, 640.0, 4.0] lies outside the frame of 97×71: is it the",
         ),
-        ({"class": " \t"}, "row 3: class '' is no class, but the row has a box"),
+        ({"class": " \t"}, "row 3: class '' is not a class, but the row has a box"),
         ({"track": -3}, "row 3: track '-3' is not a track index: give a whole number from 0"),
         ({"track": 0.5}, "row 3: track '0.5' is not a track index"),
         ({"mask": "123"}, "row 3: the mask '123'… does not fit an image of 97×71 pixels"),
@@ -111,7 +111,7 @@ def test_files_that_are_missing(tmp_path):
         read(tmp_path / "none.csv")
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 3, 4))])
     (tmp_path / "a.video.json").unlink()
-    with pytest.raises(ColocamError, match=r"a\.video\.json is missing, .*: name the video with `videos`"):
+    with pytest.raises(ColocamError, match=r"a\.video\.json is missing, .*: name it with `videos`"):
         read(table)
 
 

@@ -58,7 +58,7 @@ def test_only_an_earlier_queue_is_replaced(two, tmp_path):
     table = two[0].read_bytes()
     (tmp_path / "link.csv").symlink_to(two[0])
     for out in (two[0], tmp_path / "link.csv"):
-        with pytest.raises(ColocamError, match="out must be another file than the table, got "):
+        with pytest.raises(ColocamError, match="out must not be the table itself, got "):
             review_tables(two, out)
     with pytest.raises(ColocamError, match=r"a video\.csv exists and is no list of frames to review: choose another"):
         review_tables(two[1:], two[0])

@@ -63,5 +63,5 @@ def test_frames_that_are_not_listed_do_not_end_a_stretch(read, step):
 
 def test_two_boxes_of_one_track_in_a_frame(read):
     video = read([row(3, BOX, track=2), row(3, BOX, track=2)])
-    with pytest.raises(ColocamError, match="a: frame 3 has two boxes of track 2: give one of them another track"):
+    with pytest.raises(ColocamError, match="a: frame 3 has two boxes of track 2: give one of them a different track"):
         _ = video.tracks

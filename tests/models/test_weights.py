@@ -79,7 +79,7 @@ def test_wrong_shapes_and_missing_keys(backbone, weights, tmp_path):
 )
 def test_files_that_hold_something_else(backbone, tmp_path, content):
     torch.save(content, tmp_path / "w.pth")
-    assert "holds no plain state dict" in refused(backbone, tmp_path / "w.pth")
+    assert "is not a plain state dict" in refused(backbone, tmp_path / "w.pth")
 
 
 @pytest.mark.parametrize("key", ["state_dict", "model"])

@@ -62,8 +62,8 @@ def test_confusions_as_table_and_in_words():
         ("cat", (0, 5, 0)),
         ("<i>owl", (1, 0, 8)),
     ]
-    assert table.often == "Most frequent confusion: bus taken for cat, in 3 of 10 frames."
-    assert confusion_table({"bus": {"bus": 2}}).often == "No frame was taken for another class."
+    assert table.often == "Most frequent confusion: bus mistaken for cat, in 3 of 10 frames."
+    assert confusion_table({"bus": {"bus": 2}}).often == "No frame was mistaken for another class."
     assert confusion_table({}) is None
     found_only = confusion_table({"bus": {"ship": 2}})
     assert found_only.columns == ("bus", "ship")
@@ -78,7 +78,7 @@ def test_the_first_screen_comes_before_everything_else(run):
     head = html[html.index("<body>") : html.index('<dl class="stats">')]
     assert re.search(r"\d+ of 300 boxes are right; worst: ", head)
     assert head.count("<img") == 3
-    assert "bus taken for cat" in head
+    assert "bus mistaken for cat" in head
     assert "&lt;i&gt;owl" in head
     assert head.count("<td") == 9
     assert f"colocam review {run}" in head

@@ -54,7 +54,7 @@ def test_the_worst_videos_come_first(make_run):
     assert places == sorted(places)
     assert f"IoU {overlaps[expected[0]]:.2f}" in section.text
     assert section.links == []
-    assert "The files of these videos are not where they were" in section.text
+    assert "The files of these videos are no longer where they were" in section.text
     assert f"colocam serve {run} --port 8321" in section.text
 
 
@@ -88,7 +88,7 @@ def test_classes_that_are_confused():
 
 def test_confusions_stand_in_the_section(run):
     change(run, confusion={"<i>owl": {"bus": 4, "<i>owl": 5}, "bus": {"bus": 3}})
-    assert "<i>owl taken for bus : 4 of 9 frames" in Section(render(run), "next").text
+    assert "<i>owl mistaken for bus : 4 of 9 frames" in Section(render(run), "next").text
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_files_that_are_no_segmenter(net, tmp_path):
             net, tmp_path / "more.safetensors", other=torch.zeros(1)
         ): "does not hold the weights of MobileSAM",
         tmp_path / "broken.safetensors": "cannot read the segmenter .*broken.safetensors",
-        tmp_path / "pickled.pt": "pickled.pt is no segmenter: give MobileSAM's weights as .safetensors",
+        tmp_path / "pickled.pt": "pickled.pt is not a segmenter: give MobileSAM's weights as .safetensors",
         tmp_path / "empty": "holds 0 ONNX files, not an encoder and a decoder",
     }
     (tmp_path / "broken.safetensors").write_bytes(b"no tensors")

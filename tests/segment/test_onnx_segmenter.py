@@ -144,14 +144,14 @@ def test_pairs_that_cannot_work(write, tmp_path):
     text = "other (float[1,2] numbers) => (float[1,2] more) { more = Add (numbers, numbers) }"
     other = write("other.onnx", text)
     cases = {
-        f"{encoder},{sam2}": "are no encoder and decoder of SAM",
-        f"{decoder},{sam2_decoder}": "are no encoder and decoder of SAM",
+        f"{encoder},{sam2}": "are not an encoder and decoder of SAM",
+        f"{decoder},{sam2_decoder}": "are not an encoder and decoder of SAM",
         f"{encoder},{sam2_decoder}": "do not belong together: the decoder needs image_embed, which the encoder lacks",
         f"{sam2},{decoder}": "do not belong together: the decoder needs image_embeddings",
         f"{other},{decoder}": r"the encoder must have one input, an image of 3 channels, got numbers \[1, 2\]",
         f"{broken},{decoder}": "onnxruntime cannot open the segmenter .*broken.onnx",
-        f"{encoder},{decoder},{decoder}": "is no segmenter",
-        str(encoder): "is no segmenter: give MobileSAM's weights as .safetensors, or 'ENCODER.onnx,DECODER.onnx'",
+        f"{encoder},{decoder},{decoder}": "is not a segmenter",
+        str(encoder): "is not a segmenter: give MobileSAM's weights as .safetensors, or 'ENCODER.onnx,DECODER.onnx'",
         f"{encoder},{tmp_path / 'gone.onnx'}": "no segmenter at .*gone.onnx",
     }
     for path, message in cases.items():
@@ -182,8 +182,8 @@ SMALL_DECODER = """decoder (float[1,3,4,4] image_embeddings, float[p,2,2] point_
         ({"64,64": "100000,100000"}, {}, "the input images cannot be"),
         ({}, {"float[p,2,2]": "float[p,2]"}, "the input point_coords cannot be"),
         ({}, {"flat = Constant <value_ints=[-1,1]> ()": "flat = Shape (point_coords)"}, "onnxruntime cannot run"),
-        ({}, {"<axes=[1], keepdims=1>": "<axes=[3], keepdims=1>"}, "the segmenter must give floats"),
-        ({}, {"to=1> (sums)": "to=7> (sums)", "float[p,1] iou": "int64[p,1] iou"}, "the segmenter must give floats"),
+        ({}, {"<axes=[1], keepdims=1>": "<axes=[3], keepdims=1>"}, "the segmenter must return floats"),
+        ({}, {"to=1> (sums)": "to=7> (sums)", "float[p,1] iou": "int64[p,1] iou"}, "the segmenter must return floats"),
         ({}, {"Add (means": "Div (means", "(sums, shape)": "(zeros, shape)"}, "values that are not finite"),
     ],
 )

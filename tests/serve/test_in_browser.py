@@ -89,7 +89,7 @@ def test_changes_wait_while_the_server_is_away(page, served):
         opened = ServedPage(page, served, address)
         opened.open()
     opened.press("a")
-    opened.until("document.getElementById('saved').textContent.includes('the server is away')")
+    opened.until("document.getElementById('saved').textContent.includes('the server is not reachable')")
     opened.press("n", "l")
     opened.until("document.querySelector('.library')")
     page.go_back()

@@ -62,7 +62,7 @@ def test_add_split_unite_and_remove_by_keys_and_undo_it_all(one):
     one.until("window.colocam.objects.all.size === 1")
     for _ in range(7):
         one.press("y")
-    one.until(f"{LAST}.startsWith('Done again: object 2: back to the prediction')")
+    one.until(f"{LAST}.startsWith('Redone: object 2: back to the prediction')")
     assert one.objects()[2].state.tolist() == [PREDICTED] * 20 + [NONE] * 20
 
 

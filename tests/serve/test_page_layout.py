@@ -56,7 +56,7 @@ def test_nothing_is_cut_off_and_all_text_can_be_read(script, one):
 
 
 MEMORY = {"state": "failed", "fault": "machine", "problem": "memory ran out: close other programs"}
-BROKEN = {"state": "failed", "fault": "video", "frames": None, "problem": "cannot read it: not a whole video file"}
+BROKEN = {"state": "failed", "fault": "video", "frames": None, "problem": "cannot read it: not a complete video file"}
 HALF = {"state": "localizing", "done": 0.6}
 DOUBT = {"to_check": 14, "doubtful": 0.3, "checked": 0.3, "interpolated": 0.2, "class_in_doubt": True, "found": "bird"}
 

@@ -123,8 +123,8 @@ def test_corrections_of_another_page_come_back(served):
     by_name = first.replace(served.video.encode(), b"")
     for content, why in (
         (by_name.replace(b"\nvideo,", b"\nother,"), "no correction of video"),
-        (by_name.replace(b"video.mp4", b"other/video.mp4"), "of another video of this name"),
-        (first.replace(served.video.encode(), 24 * b"0"), "of another video of this name"),
+        (by_name.replace(b"video.mp4", b"other/video.mp4"), "belong to a different video with this name"),
+        (first.replace(served.video.encode(), 24 * b"0"), "belong to a different video with this name"),
         (first.replace(b"dog", b"emu"), "the class 'emu' is unknown: add it on the page"),
     ):
         refused = served.take("corrections", content, "corrections.csv")
@@ -218,7 +218,7 @@ def test_corrections_know_their_video_by_its_content(namesakes, make_video, tmp_
         assert server.take("corrections", said, "c.csv").json()["changed"] == 1
         server.video = server.library.videos()[1].id
         refused = server.take("corrections", said, "c.csv")
-        assert (refused.status_code, "another video" in refused.json()["error"]) == (422, True)
+        assert (refused.status_code, "a different video" in refused.json()["error"]) == (422, True)
 
 
 def test_every_listed_format_can_be_exported_and_no_path_of_the_server_reaches_the_page(namesakes, tmp_path):

@@ -61,7 +61,7 @@ def test_videos_of_a_run_are_whole_ones_that_it_was_not_trained_on(tmp_path):
 
 def test_a_run_that_does_not_exist_is_named(colocam, tmp_path):
     outcome = colocam("serve", tmp_path / "nothing", "--no-open", "-o", tmp_path / "page")
-    assert "no run folder, ONNX file or ready model has this name" in outcome.error
+    assert "there is no run folder, ONNX file or ready model with this name" in outcome.error
     assert not (tmp_path / "page").exists()
 
 

@@ -167,7 +167,7 @@ def test_what_the_model_cannot_do_is_refused_and_of_another_model_left_out(make_
         server.wait()
         assert video.state == "ready"
         refused = server.client.post("/api/settings", json={"presence": 0.5})
-        assert (refused.status_code, "does not know presence" in refused.json()["error"]) == (422, True)
+        assert (refused.status_code, "cannot tell presence" in refused.json()["error"]) == (422, True)
 
 
 def test_a_video_that_is_being_localized_is_not_finished_with_old_settings(make_video, tmp_path):

@@ -75,7 +75,7 @@ def test_a_run_without_a_prior_has_none(own_run):
 
 
 def test_a_prior_that_nothing_would_read_is_refused():
-    with pytest.raises(ColocamError, match=r"localizer.prior weighs the maps .*, and localizer.rounds is 1: set it"):
+    with pytest.raises(ColocamError, match=r"localizer.prior weighs the maps .*, but localizer.rounds is 1: set it"):
         load_config("paper", None, ["localizer.prior=red.onnx"])
 
 

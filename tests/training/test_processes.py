@@ -181,7 +181,7 @@ def test_places_of_processes(monkeypatch):
     for name, value in {"WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1"}.items():
         monkeypatch.setenv(name, value)
     assert place() == (3, 4, 1)
-    with pytest.raises(ColocamError, match="device must be cpu or cuda where several processes train, got cuda:1"):
+    with pytest.raises(ColocamError, match="device must be cpu or cuda when several processes train, got cuda:1"):
         joined("cuda:1").__enter__()
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(ColocamError, match=r"the processes cannot connect: start them with torchrun \(.*MASTER_ADDR"):

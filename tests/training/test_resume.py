@@ -76,7 +76,7 @@ def test_sigint_is_answered_with_one_line_and_the_same_command_goes_on(watched, 
     code, err = watched(command(run), run, round(share * events), signal.SIGINT)
     assert code == 130
     *said, last, _ = err.splitlines()
-    assert said.count("stopping after this step and saving; press Ctrl-C again to stop at once") == 1
+    assert said.count("stopping after this step and saving; press Ctrl-C again to stop immediately") == 1
     assert last.endswith(f": run the same command again to continue {run}")
     assert "Traceback" not in err
     assert not (run / "model.json").exists()

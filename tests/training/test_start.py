@@ -121,7 +121,7 @@ def test_near_chance_it_stops_and_goes_on_anyway(started, tmp_path, capfd, monke
     assert started(out, "--set", "start.decoder=keep") == 3
     said = capfd.readouterr().err
     assert "where chance is 33 %" in said
-    assert "the same command with --anyway goes on" in said
+    assert "add --anyway to go on" in said
     assert not (out / "model.json").exists()
     assert started(out, "--set", "start.decoder=keep", "--anyway") == 0
     assert "warning: the class is right in" in capfd.readouterr().err

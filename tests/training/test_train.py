@@ -138,7 +138,7 @@ def test_boxes_of_validation_videos_choose(fit, collection, trained):
 def test_boxes_that_belong_to_no_validation_video(fit, tmp_path):
     table = tmp_path / "boxes.csv"
     table.write_text("clip,frame,present,x1,y1,x2,y2\nbus/train-0,1,1,2,2,9,9\n", encoding="utf-8")
-    with pytest.raises(ColocamError, match="the boxes belong to no frame of a validation video"):
+    with pytest.raises(ColocamError, match="the boxes match no frame of a validation video"):
         fit(boxes=table)
 
 

@@ -52,7 +52,7 @@ def test_pictures_of_two_sizes_are_no_video(tmp_path, write_pictures):
     cv2.imwrite(str(folder / "2.png"), np.zeros((10, 20, 3), np.uint8))
     with pytest.raises(UnreadableError) as raised:
         list(decode(folder))
-    assert str(raised.value).startswith(f"{folder / '2.png'} is 20×10, the images before it are 64×48: ")
+    assert str(raised.value).startswith(f"{folder / '2.png'} is 20×10, but the images before it are 64×48: ")
 
 
 def png_header(width, height):

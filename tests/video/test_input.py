@@ -109,7 +109,7 @@ def test_a_stored_playlist_is_read_only_when_its_format_is_given(tmp_path, make_
 def test_what_must_be_stored_is_no_pipe(tmp_path):
     """A pipe without a writer would block for ever."""
     os.mkfifo(tmp_path / "pipe.mp4")
-    with pytest.raises(UnreadableError, match=r"pipe\.mp4: it is a pipe or a device: name it by itself"):
+    with pytest.raises(UnreadableError, match=r"pipe\.mp4: it is a pipe or a device: name it alone"):
         list(decode(VideoInput(str(tmp_path / "pipe.mp4"), must_be_stored=True)))
     with pytest.raises(UnreadableError, match=r"pipe\.mp4: it is a pipe or a device"):
         estimate_frames(tmp_path / "pipe.mp4")

@@ -299,9 +299,9 @@ def test_damage_in_the_middle_costs_only_the_damaged_frames(tmp_path, make_video
     ("content", "reason"),
     [
         (b"", "0 bytes"),
-        (b"this is not a video\n" * 50, "not a whole video file"),
-        (np.random.default_rng(0).bytes(5000), "not a whole video file"),
-        (b"\x00\x00\x00\x20ftypisom", "not a whole video file"),
+        (b"this is not a video\n" * 50, "not a complete video file"),
+        (np.random.default_rng(0).bytes(5000), "not a complete video file"),
+        (b"\x00\x00\x00\x20ftypisom", "not a complete video file"),
         (b"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nhttp://192.0.2.1/a.ts\n", "it is a playlist"),
     ],
 )

@@ -47,16 +47,14 @@ def options(
     context: typer.Context,
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="With --version: everything that a bug report needs.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="With --version: everything a bug report needs.")] = False,
 ) -> None:
     """Take the options that stand before a command, and load the extensions that it may need."""
     if version:
         print(version_text(), *([report_text()] if everything else []), sep="\n")
         raise typer.Exit
     if everything:
-        context.fail("--all goes with --version")
+        context.fail("--all only works with --version")
     if context.invoked_subcommand is None:
         context.fail("Missing command.")
     lists_names = context.invoked_subcommand in {"export", "import", "index"}

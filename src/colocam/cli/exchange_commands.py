@@ -53,11 +53,11 @@ def export(
     videos: Annotated[
         list[Path] | None, Option("--video", help="Video of each table, in order; or folder of the labeled videos.")
     ] = None,
-    tolerance: Annotated[float, Option(help="Pixels by which an interpolated box may differ from the true one.")] = 1.0,
+    tolerance: Annotated[float, Option(help="How many pixels an interpolated box may be off.")] = 1.0,
     url: Annotated[str, Option(help="Prefix of video names in Label Studio.")] = "/data/local-files/?d=",
     push: Annotated[
         list[int] | None,
-        Option(metavar="TASK", help="Task of CVAT to upload to, per table (see CVAT_HOST, CVAT_ACCESS_TOKEN)."),
+        Option(metavar="TASK", help="CVAT task to upload to, one per table (set CVAT_HOST and CVAT_ACCESS_TOKEN)."),
     ] = None,
     frames: Annotated[
         str,
@@ -71,7 +71,7 @@ def export(
         Option(help="Frames that you looked at: corrections, or a CSV of 'colocam review'; for --frames."),
     ] = None,
     split: Annotated[
-        str, Option(metavar="TRAIN/VAL/TEST", help="Shares of the videos, in YOLO and VOC; whole videos, never frames.")
+        str, Option(metavar="TRAIN/VAL/TEST", help="Shares of the videos, in YOLO and VOC; no video is split up.")
     ] = "80/10/10",
     *,
     images: Annotated[bool, Option("--images", help="Also write the frames as image files.")] = False,
@@ -84,7 +84,7 @@ def export(
     if out is None and not push:
         raise ArgumentError("out", "must name a folder for the labels")
     if push and to not in (able := ("cvat", "cvat-masks")):
-        raise ArgumentError("push", f"uploads the formats {' and '.join(able)} alone, got {to}")
+        raise ArgumentError("push", f"only works with the formats {' and '.join(able)}, got {to}")
     with TemporaryDirectory(prefix="colocam-") as scratch:
         folder = out or Path(scratch) / "labels"
         options = Options(
@@ -121,17 +121,15 @@ def _shares(text: str) -> tuple[float, float, float]:
 
 def export_model(
     run: Annotated[Path, Argument(help="Run folder with a trained model.")],
-    out: Annotated[Path, Option("--out", "-o", help="File to write; it ends in .onnx.")],
+    out: Annotated[Path, Option("--out", "-o", help="File to write; must end in .onnx.")],
     *,
-    half: Annotated[bool, Option("--half", help="Store weights in 16 bits: half of the size, the same speed.")] = False,
+    half: Annotated[bool, Option("--half", help="Store weights in 16 bits: half the size, same speed.")] = False,
     int8: Annotated[
         Path | None,
-        Option(
-            metavar="VIDEOS", help="Compute maps in 8 bits, nearly twice as fast, in ranges measured on these videos."
-        ),
+        Option(metavar="VIDEOS", help="Compute maps in 8 bits, nearly twice as fast; these videos calibrate it."),
     ] = None,
 ) -> None:
-    """Write the trained model of a run as one ONNX file, which needs no torch."""
+    """Write a run's trained model as one ONNX file, which runs without torch."""
     try:
         from colocam.integrations.onnx_export import export_onnx
     except ModuleNotFoundError as error:
@@ -146,7 +144,7 @@ def import_(
         str,
         Option("--from", metavar="FORMAT", help="Label format, see below.", autocompletion=completion.read_formats),
     ],
-    out: Annotated[Path, Option("--out", "-o", help="CSV file of corrections; it must not exist.")],
+    out: Annotated[Path, Option("--out", "-o", help="CSV file of corrections to write; must not exist yet.")],
     tables: Annotated[
         list[Path] | None, Option("--tables", help="Table of a labeled video, or a folder of tables; repeatable.")
     ] = None,
@@ -158,7 +156,7 @@ def import_(
 ) -> None:
     """Read labels that were corrected in another tool, and write them as corrections.
 
-    With --tables, frames whose boxes are those of the table are 'accepted', frames whose boxes were removed are 'none'.
+    With --tables, frames whose boxes match the table become 'accepted'; those whose boxes were removed become 'none'.
     """
     from colocam.config.card import read_card
     from colocam.errors import ColocamError
@@ -178,14 +176,14 @@ def import_(
     for line in imported.left_out.lines():
         say(line)
     if not imported.corrections:
-        raise ColocamError(f"{source}: no label belongs to a frame of the tables, so there is nothing to write")
+        raise ColocamError(f"{source}: no label matches a frame of the tables, so there is nothing to write")
     say(f"wrote {write_corrections(out, imported.corrections)}: {imported.summary()}")
 
 
 def learn(
     run: Annotated[Path, Argument(help="Run folder of a trained model, or a ready model.")],
     corrections: Annotated[list[Path], Argument(help="Corrections: CSV files of 'colocam import'.")],
-    out: Annotated[Path, Option("--out", "-o", help="Run folder to write; it must not exist.")],
+    out: Annotated[Path, Option("--out", "-o", help="Run folder to write; must not exist yet.")],
     without: Annotated[
         list[str] | None,
         Option(
@@ -194,12 +192,12 @@ def learn(
             autocompletion=completion.one_of(*PARTS),
         ),
     ] = None,
-    steps: Annotated[int, Option(help="Training steps of the decoder; 0: it stays as it is.", min=0)] = 200,
+    steps: Annotated[int, Option(help="Training steps of the decoder; 0 leaves it unchanged.", min=0)] = 200,
     device: Device = None,
 ) -> None:
     """Learn from corrections, starting from a trained model.
 
-    A fifth of the corrected videos is held out: a part that makes the model agree less with them is not kept.
+    A fifth of the corrected videos is held out; an update is kept only if the model agrees with them as well as before.
     """
     from colocam.training.learning.lesson import learn as run_learning
     from colocam.training.learning.lesson import learning_without

@@ -36,7 +36,7 @@ CLONE = Path(__file__).resolve().parents[3]
 @with_options("smooth", "color_mean", "focus", "motion", "looks", "chooser", "refine", "prior", "device")
 def evaluate(
     runs: Annotated[
-        list[Path], Argument(help="Run folders, with --dense also ONNX files; for several, the mean ± std is printed.")
+        list[Path], Argument(help="Run folders, or ONNX files with --dense; for several, mean ± std is printed.")
     ],
     boxes: Boxes = None,
     dense: Annotated[
@@ -45,14 +45,14 @@ def evaluate(
     split: Annotated[
         str | None,
         Option(
-            help="Which videos: train, val or test. Default: test, with --dense all but train.",
+            help="Videos to use: train, val or test. Default: test; with --dense, all but train.",
             autocompletion=completion.one_of(*SPLITS),
         ),
     ] = None,
     cams: Annotated[
         str | None,
         Option(
-            help="CAM methods, e.g. cam,layercam, or all. Default: the one that gave the seeds.",
+            help="CAM methods, e.g. cam,layercam, or all. Default: the one the seeds came from.",
             autocompletion=completion.cams,
         ),
     ] = None,
@@ -61,8 +61,8 @@ def evaluate(
         Option(
             "--out",
             "-o",
-            help="Folder for the results of --dense, of several runs in folders of it. Default: RUN; for NAME.onnx "
-            "NAME-evaluation in the current folder.",
+            help="Folder for the results of --dense, with one subfolder per run if there are several. Default: RUN; "
+            "for NAME.onnx, NAME-evaluation in the current folder.",
         ),
     ] = None,
     *,
@@ -72,16 +72,16 @@ def evaluate(
 
     With --boxes, prints CorLoc under each protocol and writes RUN/evaluation.json.
 
-    With --dense, runs from file to box with smoothing, without and with the tag, and writes RUN/dense.json.
+    With --dense, runs everything from file to smoothed box, without and with the tag, and writes RUN/dense.json.
 
-    With --refine, the boxes of a segmenter are evaluated too, in tables of their own, and RUN/dense-refined.json.
+    With --refine, also evaluates a segmenter's boxes, in separate tables and in RUN/dense-refined.json.
 
-    For boxes or maps of another program, use 'colocam score'.
+    For boxes or maps from another program, use 'colocam score'.
     """
     if boxes is None and dense is None:
         raise ColocamError("evaluate needs true boxes: give --boxes TABLE, or --dense MANIFEST for whole shots")
     if out is not None and dense is None:
-        raise ArgumentError("out", "is the folder for the results of --dense, which is not given")
+        raise ArgumentError("out", "is the folder for the results of --dense: give --dense too, or drop --out")
     folders = _result_folders(runs, out)
     chosen = None if split is None else split_of(split)
     if boxes is not None:
@@ -128,9 +128,9 @@ def score(
     masks: Annotated[Path | None, Option(help="Folder of true masks, for the PxAP of maps.")] = None,
     json: Annotated[Path | None, Option(help="Also write the result to this JSON file.")] = None,
 ) -> None:
-    """Evaluate predicted boxes or maps of any program.
+    """Evaluate predicted boxes or maps from any program.
 
-    Prints CorLoc, MaxBoxAcc and, where masks are given, PxAP. A frame without a prediction counts as wrong.
+    Prints CorLoc, MaxBoxAcc and, with masks, PxAP. A frame without a prediction counts as wrong.
     """
     from colocam.evaluation.prediction_evaluation import evaluate_predictions
     from colocam.report.evaluation_tables import print_predictions
@@ -151,7 +151,7 @@ def review(
     out: Annotated[Path | None, Option("--out", "-o", help="CSV file. Default: review.csv or RUN/review.csv.")] = None,
     share: Annotated[float, Option(help="Share of the frames to list.")] = 0.05,
     apart: Annotated[
-        float, Option(help="Frames within this many seconds of a listed one get a lower priority; 0: none do.")
+        float, Option(help="Frames within this many seconds of a listed one get a lower priority; 0 turns this off.")
     ] = 0.5,
     split: Annotated[
         str, Option(help="Which videos of a run: train, val or test.", autocompletion=completion.one_of(*SPLITS))
@@ -160,15 +160,15 @@ def review(
         str,
         Option(
             "--for",
-            help="errors: probably wrong frames; learning: frames to correct, of all videos.",
+            help="errors: frames that are probably wrong; learning: frames to correct, from all videos.",
             autocompletion=completion.one_of("errors", "learning"),
         ),
     ] = "errors",
     device: Device = None,
 ) -> None:
-    """List the frames whose boxes are most doubtful, with the reason; or, for learning, frames of all videos.
+    """List the frames with the most doubtful boxes, and why; or, for learning, frames from all videos.
 
-    For a run folder the images are also stored, for its report.
+    For a run folder, also stores the images for its report.
     """
     from colocam.labels import review_tables
 
@@ -197,7 +197,7 @@ def tensorboard(
         Path | None, Option("--out", "-o", help="Folder for the event files. Default: RUN/tensorboard.")
     ] = None,
 ) -> None:
-    """Write the training curves of RUN/metrics.jsonl as event files of TensorBoard."""
+    """Write the training curves of RUN/metrics.jsonl as TensorBoard event files."""
     from colocam.evaluation.result import write_events
 
     say(f"wrote {(folder := write_events(run, out))}; now: tensorboard --logdir {folder}")

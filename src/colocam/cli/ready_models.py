@@ -41,7 +41,7 @@ def find_model(model: str) -> Path:
     if model == DEFAULT:
         raise ArgumentError("model", f"{model}: this ready model is not installed: {REMEDY}")
     known = suggest(model, [*ready]) if ready else ""
-    raise ArgumentError("model", f"{model}: no run folder, ONNX file or ready model has this name{known}")
+    raise ArgumentError("model", f"{model}: there is no run folder, ONNX file or ready model with this name{known}")
 
 
 def default_model(first: str | None) -> Path:
@@ -65,11 +65,11 @@ def refuse_no_videos(folder: Path) -> None:
     """
     for parent, _, files in os.walk(folder):
         if any((Path(parent) / name).is_file() for name in RUN_FILES):
-            raise ColocamError(f"{folder} is no model, but holds one: name {parent}")
+            raise ColocamError(f"{folder} is not a model, but {parent} is: name that")
         if any(Path(name).suffix.lower() in VIDEO_ENDINGS | IMAGE_ENDINGS for name in files):
             return
     raise ColocamError(
-        f"{folder} holds neither a model ({RUN_FILES[0]}) nor a video: name a run folder, an ONNX file, or videos"
+        f"{folder} contains neither a model ({RUN_FILES[0]}) nor a video: name a run folder, an ONNX file, or videos"
     )
 
 

@@ -32,7 +32,7 @@ NamedModel = Annotated[
     Option(
         "--model",
         metavar="NAME|RUN|FILE",
-        help="A ready model by its name, a run folder, or an ONNX file; all arguments are videos then.",
+        help="A ready model by name, a run folder, or an ONNX file; then all arguments are videos.",
         autocompletion=completion.ready_models,
     ),
 ]
@@ -51,7 +51,7 @@ ConfigFile = Annotated[Path | None, Option("--config", help="YAML file that chan
 Overrides = Annotated[
     list[str] | None, Option("--set", help="Change one setting, e.g. --set localizer.epochs=20; repeatable.")
 ]
-Frames = Annotated[Path | None, Option(help="Folder of the frame cache, which runs may share.")]
+Frames = Annotated[Path | None, Option(help="Folder for the frame cache; runs can share it.")]
 
 SECONDS_TO_FIRST_LINE = 1.0
 """Importing torch and reading a model take longer than this; the work then reports its own progress."""

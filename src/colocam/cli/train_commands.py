@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 OUT = Annotated[Path | None, Option("--out", "-o", help="Folder for manifest.csv and truth.csv; has a default name.")]
-config_app = typer.Typer(no_args_is_help=True, help="What the configuration of a training may hold.")
+config_app = typer.Typer(no_args_is_help=True, help="What a training configuration can contain.")
 
 
 class DatasetGroup(TyperGroup):
@@ -96,7 +96,7 @@ def config() -> None:
 
 @config_app.command(cls=Command)
 def schema() -> None:
-    """Print the JSON schema of the configuration, with which editors complete and check keys."""
+    """Print the JSON schema of the configuration, which editors use to complete and check keys."""
     from colocam.config.loading import schema_text
 
     print(schema_text(), end="")
@@ -110,9 +110,9 @@ def demo(
     ] = 1,
     *,
     videos_only: Annotated[bool, Option("--videos-only", help="Generate the tagged videos and stop.")] = False,
-    compare: Annotated[bool, Option("--compare", help="Train F-CAM too, and compare it; 3 minutes longer.")] = False,
+    compare: Annotated[bool, Option("--compare", help="Also train F-CAM and compare; takes 3 minutes longer.")] = False,
     short: Annotated[
-        bool, Option("--short", help="Few videos, one epoch: shows in a minute that everything runs, not how well.")
+        bool, Option("--short", help="Few videos, one epoch: a one-minute check that everything runs, not how well.")
     ] = False,
     overrides: Overrides = None,
 ) -> None:
@@ -148,10 +148,11 @@ def train(
     config: ConfigFile = None,
     overrides: Overrides = None,
     boxes: Annotated[
-        Path | None, Option(help="Table of true boxes: those of validation videos choose epochs and threshold.")
+        Path | None,
+        Option(help="Table of true boxes; those of validation videos are used to choose epochs and threshold."),
     ] = None,
     teacher: Annotated[
-        Path | None, Option(help="Run folder of a model that teaches a smaller network, e.g. of the preset lite0.")
+        Path | None, Option(help="Run folder of a teacher model for a smaller network, e.g. the preset lite0.")
     ] = None,
     prior: Annotated[
         Path | None,
@@ -160,14 +161,14 @@ def train(
     frames: Frames = None,
     device: Device = None,
     test_boxes: Annotated[
-        Path | None, Option(help="Table of true boxes: after training, evaluate on the test videos, write a report.")
+        Path | None, Option(help="Table of true boxes: after training, evaluate on the test videos and write a report.")
     ] = None,
     *,
     anyway: Annotated[
         bool,
         Option(
             "--anyway",
-            help="Continue even if the class of held-out videos is near chance; otherwise stop with code 3.",
+            help="Continue even if accuracy on held-out videos is near chance; otherwise stop with exit code 3.",
         ),
     ] = False,
 ) -> None:
@@ -203,7 +204,7 @@ def train(
             stop_near_chance=not anyway,
         )
     except NearChanceError as error:
-        raise NearChanceError(f"{error}; the same command with --anyway goes on") from error
+        raise NearChanceError(f"{error}; add --anyway to go on") from error
     if not is_first():
         return
     if test_boxes is not None:
@@ -223,5 +224,6 @@ def _what_is_trained(preset: str | None, start: str | None) -> str:
     """The first line of a training: which preset, from which model, and why."""
     if start is not None:
         why = "no GPU" if preset is None else f"preset {preset}"
-        return f"{why}: training starts from the model {start}; --from names another, --preset resnet50 suits a GPU"
-    return "GPU: preset resnet50; --preset or --from choose otherwise"
+        others = "choose another with --from, or use --preset resnet50 on a GPU"
+        return f"{why}: training starts from the model {start}; {others}"
+    return "GPU: using preset resnet50; change it with --preset or --from"

@@ -27,7 +27,7 @@ def localize(
         Argument(
             metavar="[RUN] VIDEOS",
             help="A trained model (run folder or ONNX file; default: the ready model), then video files, folders of "
-            "images, or folders of both; - for the standard input; rtsp://…; /dev/video0.",
+            "images, or folders of both; - for standard input; rtsp://…; /dev/video0.",
         ),
     ],
     out: Annotated[Path, Option("--out", "-o", help="Folder for the annotated videos and the localization tables.")],
@@ -44,8 +44,8 @@ def localize(
     overlay: Annotated[
         str,
         Option(
-            help="What the annotated video shows beside the boxes: nothing (box), a line around the heat (contour), or "
-            "the heat map (heat).",
+            help="What the annotated video shows besides the boxes: nothing (box), a line around the heat (contour), "
+            "or the heat map (heat).",
             autocompletion=completion.one_of("box", "contour", "heat"),
         ),
     ] = "contour",
@@ -53,7 +53,7 @@ def localize(
         bool, Option("--overwrite", help="Recompute existing results, and replace files that colocam did not write.")
     ] = False,
     format: Annotated[  # noqa: A002 - FFmpeg's word
-        str | None, Option("--format", help="FFmpeg's name of the input format, e.g. v4l2 for a camera.")
+        str | None, Option("--format", help="FFmpeg's name for the input format, e.g. v4l2 for a camera.")
     ] = None,
     workers: Annotated[
         int | None, Option(help="Processes that read videos and write results; default: chosen for the videos.")
@@ -88,14 +88,14 @@ def label(
             "CSV or parquet table with 'path' and optionally 'tag'.",
         ),
     ],
-    out: Annotated[Path, Option("--out", "-o", help="Folder of the labels, which several commands may share.")],
+    out: Annotated[Path, Option("--out", "-o", help="Folder for the labels; several commands can share it.")],
     model: NamedModel = None,
     *,
     shard: Annotated[str, Option(help="Label one of N equal shares of the videos, e.g. 3/8.")] = "1/1",
     workers: Annotated[int | None, Option(help="Worker processes; default: chosen for the machine.")] = None,
     ray: Annotated[str | None, Option(help="Address of a Ray cluster that labels the videos, e.g. auto.")] = None,
     limit: Annotated[float, Option(help="Give up a video after this many seconds without progress.")] = 300.0,
-    retries: Annotated[int, Option(help="Retries of a video whose worker died or made no progress.")] = 3,
+    retries: Annotated[int, Option(help="Retries for a video whose worker died or made no progress.")] = 3,
     retry_failed: Annotated[
         bool, Option("--retry-failed", help="Retry videos that an earlier command set aside.")
     ] = False,
@@ -136,7 +136,7 @@ def serve(
     ] = None,
     model: NamedModel = None,
     port: Annotated[
-        int | None, Option(min=1, max=65535, help="Port. Default: that of the last start, or a free one.")
+        int | None, Option(min=1, max=65535, help="Port. Default: the one used last time, or a free one.")
     ] = None,
     host: Annotated[str, Option(help="Address to listen on; open the printed address, which contains the token.")] = (
         "127.0.0.1"
@@ -148,7 +148,7 @@ def serve(
     no_open: Annotated[bool, Option("--no-open", help="Do not open the page in the browser.")] = False,
     options: Options,
 ) -> None:
-    """See what a model finds in videos, correct it and export it, in the browser."""
+    """See, correct and export what a model finds in videos, in the browser."""
     from colocam.serve.server import serve as start
 
     run, videos = _model_and_videos(words or [], model, alone=True)
@@ -181,7 +181,7 @@ def _model_and_videos(words: list[str], named: str | None, *, alone: bool = Fals
     if words and Path(words[0]).is_dir():
         refuse_no_videos(Path(words[0]))
     run = default_model(words[0] if words else None)
-    say(f"using the ready model {run.stem}; --model chooses another")
+    say(f"using the ready model {run.stem}; choose another with --model")
     return run, words
 
 

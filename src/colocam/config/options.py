@@ -54,7 +54,7 @@ class Options:
         float | None, Help("Write no box where the probability of presence is below this value, e.g. 0.5.")
     ] = None
     """0–1; None: give all boxes."""
-    instances: Annotated[bool, Help("Write a box, a track and a row for every object, not one per frame.")] = False
+    instances: Annotated[bool, Help("Write a box, a track and a row for every object, not just one per frame.")] = False
     """A box for every blob above the threshold; with a segmenter, for every mask that the map supports."""
     refine: Annotated[
         str | Path | None,
@@ -70,7 +70,7 @@ class Options:
     ] = None
     """See :func:`colocam.maps.prior.open_prior`; such a network was trained with more than tags. None: none."""
     threshold: Annotated[
-        float | None, Help("Foreground threshold, 0–1 of the map's maximum; default: that of the model.")
+        float | None, Help("Foreground threshold, 0–1 of the map's maximum; default: the model's.")
     ] = None
     color_mean: Annotated[
         ColorMean | None, Help("Complete maps by color: off, frame or clip; default: as trained.")
@@ -88,8 +88,8 @@ class Options:
     looks: Annotated[
         int | None,
         Help(
-            "Look at each frame so often; a second look enlarges the object. Once with --instances. "
-            "Default: as the model says.",
+            "How many times to look at each frame; a second look enlarges the object. Always 1 with --instances. "
+            "Default: set by the model.",
             values="1|2|3",
         ),
     ] = None
@@ -97,11 +97,11 @@ class Options:
     card says; once with a segmenter. With ``instances`` once: a look goes around one box."""
     chooser: Annotated[
         str | None,
-        Help("Rule that chooses the box among a map's contours; default: that of the model.", completes="choosers"),
+        Help("Rule that chooses the box among a map's contours; default: the model's.", completes="choosers"),
     ] = None
     """A name in :data:`colocam.boxes.CHOOSERS`. Extensions add some, so it is looked up after they are loaded."""
     batch: Annotated[
-        int | None, Help("Most new frames per network pass; smaller values give the same boxes sooner.")
+        int | None, Help("Maximum number of new frames per network pass; smaller values give the same boxes sooner.")
     ] = None
     """None: as many as a pass has rows. A pass always computes all its rows: fewer new frames cost more each."""
 
@@ -115,7 +115,7 @@ class Options:
         if self.smooth not in get_args(Smooth):
             raise ArgumentError("smooth", f"{self.smooth}{suggest(self.smooth, get_args(Smooth))}")
         if self.motion and self.smooth == "none":
-            raise ArgumentError("motion", "compares frames: it needs smooth offline or online, got none")
+            raise ArgumentError("motion", "compares frames, so it needs smooth offline or online, got none")
         if self.looks is not None and not 1 <= self.looks <= MOST_LOOKS:
             raise ArgumentError("looks", f"must be 1 to {MOST_LOOKS}, got {self.looks}")
         if self.color_mean is not None and self.color_mean not in COLOR_MEANS:

@@ -232,7 +232,7 @@ class Losses(Section):
     def _registered(cls, extra: dict[str, float]) -> dict[str, float]:
         for name in extra:
             if name in TERMS:
-                raise ValueError(f"losses.extra must not hold '{name}', which has a weight of its own: leave it out")
+                raise ValueError(f"losses.extra must not hold '{name}', which has its own weight: leave it out")
             require_registered("losses.extra", name, "colocam.losses.LOSSES", without=TERMS)
         return extra
 
@@ -293,9 +293,9 @@ class LocalizerStage(Optimization):
 
     @model_validator(mode="after")
     def _is_used(self) -> "LocalizerStage":
-        for name, does in (("teacher", "takes the place of the first round"), ("prior", "weighs the maps of a round")):
+        for name, does in (("teacher", "replaces the first round"), ("prior", "weighs the maps of a round")):
             if getattr(self, name) is not None and self.rounds == 1:
-                raise ValueError(f"localizer.{name} {does}, and localizer.rounds is 1: set it to 2")
+                raise ValueError(f"localizer.{name} {does}, but localizer.rounds is 1: set it to 2")
         return self
 
     @property

@@ -146,7 +146,9 @@ def read_folder(root: Path) -> tuple[list[Clip], bool]:
             splits.pop(name, None)
             places.append((root / name, "", "train"))
     if not places:
-        raise ColocamError(f"{root}: it has no folder of videos: put the videos into one folder per tag, VIDEOS/<tag>/")
+        raise ColocamError(
+            f"{root}: there is no folder of videos in it: put the videos into one folder per tag, VIDEOS/<tag>/"
+        )
     clips: list[Clip] = []
     for folder, prefix, split in places:
         found = _read_tag(folder, split, prefix + folder.name)
@@ -169,7 +171,7 @@ def _is_tag(folder: Path, tags: set[str]) -> bool:
         return False
     videos = bool(_files(folder)) or any(images_of(folder / name) for name in inside)
     if videos:
-        say(f"note: {folder} is read as a tag, not as a split: it holds videos, and no folder of another tag")
+        say(f"note: {folder} is read as a tag, not as a split, because it contains videos and no folder of another tag")
     return videos or not inside
 
 
@@ -178,12 +180,12 @@ def _check_split(folder: Path, tags: set[str], splits: dict[str, Split]) -> None
     if not tags and "train" not in splits.values():
         names = " and ".join(sorted(splits))
         raise ColocamError(
-            f"{folder.parent}: {names} are splits, and there is no folder train: put the videos to learn from into "
+            f"{folder.parent}: {names} are splits, but there is no folder train: put the training videos into "
             "VIDEOS/train/<tag>/ or VIDEOS/<tag>/"
         )
     inside = _folders(folder)
     if not inside:
-        raise ColocamError(f"{folder}: no folder of a tag in it: put its videos into {folder.name}/<tag>/")
+        raise ColocamError(f"{folder}: it has no folder named after a tag: put its videos into {folder.name}/<tag>/")
     if not tags:
         raise ColocamError(f"{folder.parent}: no tag has a folder in train: put the videos into VIDEOS/train/<tag>/")
     if unknown := [name for name in inside if name not in tags]:
@@ -345,7 +347,9 @@ def _clips_of_frames(table: Path, rows: list[Row]) -> list[Clip]:
         clip = Clip(row["shot"], row[tag_column], _split(row, where), image.parent, row["video"])
         known = shots.setdefault(clip.name, clip)
         if known != clip:
-            raise ColocamError(f"{where}: the shot {clip.name!r} has another tag, split, video or folder above")
+            raise ColocamError(
+                f"{where}: the shot {clip.name!r} has a different tag, split, video or folder in an earlier row"
+            )
         if row["frame"] not in images[clip.name]:
             if not image.is_file():
                 raise ColocamError(f"{where}: there is no file {image}")

@@ -116,7 +116,7 @@ def cache_frames(
             if key in warnings and clip is first[key]:
                 say(f"warning: {warnings[key]}")
             elif entry is None:
-                say(f"warning: skipped {clip.name}: its content is that of {first[key].name}")
+                say(f"warning: skipped {clip.name}: it has the same content as {first[key].name}")
     readable = [entry for entry in cached if entry is not None]
     _check_tags(clips, readable)
     return readable
@@ -128,7 +128,7 @@ def _refuse_changed(clips: Iterable[Clip], folder: Path) -> None:
     for clip in clips:
         if clip.digest and clip_digest(clip, digests) not in {"", clip.digest}:
             raise ColocamError(
-                f"{clip.path} was changed since the run was begun: restore it, or train again in another folder"
+                f"{clip.path} has changed since the run began: restore it, or train again in another folder"
             )
     digests.save()
 
@@ -223,7 +223,7 @@ def _whole(clips: Sequence[Clip]) -> Clip:
 def _check_tags(clips: Sequence[Clip], readable: Sequence[CachedClip]) -> None:
     lost = len(clips) - len(readable)
     if lost:
-        say(f"warning: {lost} of {len(clips)} clips cannot be read and are left out")
+        say(f"warning: {lost} of {len(clips)} clips cannot be read and are skipped")
     if not readable:
         raise ColocamError("no clip can be read: see the warnings above")
     left = {entry.clip.tag for entry in readable if entry.clip.split == "train"}

@@ -87,7 +87,7 @@ def data_difference(before: RunData, now: RunData) -> str | None:
 def _clip_difference(before: Clip, now: Clip, *, known: bool) -> str | None:
     """What differs between two clips of one name; ``known`` says whether both have digests."""
     if _identity(before) != _identity(now):
-        return f"{now.name} has another tag, split, video, time or number of images"
+        return f"{now.name} has a different tag, split, video, time or number of images"
     if known and before.digest != now.digest:
         return f"the content of {now.path} has changed"
     if not known and before.path.absolute() != now.path.absolute():

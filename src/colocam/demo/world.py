@@ -152,7 +152,7 @@ def _claim(folder: Path, recipe: dict[str, int | list[int]]) -> bool:
         except ValueError:
             stored = None
     if stored != recipe:
-        raise ColocamError(f"{folder} holds another world, see {note.name}: choose another folder or remove it")
+        raise ColocamError(f"{folder} contains a different world, see {note.name}: choose another folder or remove it")
     return True
 
 

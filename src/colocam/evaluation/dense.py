@@ -82,7 +82,9 @@ def evaluate_dense(
     """
     run = Path(run)
     if options.tag is not None or options.instances:
-        raise ColocamError("evaluate_dense takes neither tag nor instances: it gives the tags itself, one box a frame")
+        raise ColocamError(
+            "evaluate_dense takes neither tag nor instances: it uses the true tags, and one box per frame"
+        )
     folder = Path(f"{run.stem}-evaluation") if run.is_file() else run
     if out is not None:
         folder = Path(out)
@@ -99,7 +101,7 @@ def evaluate_dense(
     }
     if unknown:
         names = "; ".join(f"{tag}: {', '.join(left_out)}" for tag, left_out in unknown.items())
-        say(f"note: {len(chosen) - len(known)} of {len(chosen)} shots have a tag unknown to the model: {names}")
+        say(f"note: {len(chosen) - len(known)} of {len(chosen)} shots have a tag that the model does not know: {names}")
     if not known:
         raise ColocamError(
             f"{manifest}: no shot with true boxes has a tag of the model: it knows {', '.join(card.tags)}"

@@ -71,7 +71,7 @@ def map_files(folder: Path) -> dict[tuple[str, int], Path]:
             raise ColocamError(f"{path}: the file name must be the index of the frame, such as 12{path.suffix}")
         key = stored(path).parent.relative_to(folder).as_posix(), int(path.stem)
         if key in paths:
-            raise ColocamError(f"{path}: {paths[key]} is of the same frame: delete one of them")
+            raise ColocamError(f"{path}: {paths[key]} is for the same frame: delete one of them")
         paths[key] = path
     if not paths:
         raise ColocamError(f"{folder} has no file <clip>/<frame>.npy or .png")
@@ -219,7 +219,9 @@ def _clips_of_rows(table: Path, rows: list[Row], split: Split) -> dict[str, Clip
             raise ColocamError(f"{row.where}: {column} must not be empty, and split must be train, val or test")
         clip = Clip(row["clip"], row[column], named, table.parent, row.get("video") or row["clip"])
         if clips.setdefault(clip.name, clip) != clip:
-            raise ColocamError(f"{row.where}: the clip {clip.name!r} has another tag, video or split in an earlier row")
+            raise ColocamError(
+                f"{row.where}: the clip {clip.name!r} has a different tag, video or split in an earlier row"
+            )
     return clips
 
 

@@ -80,7 +80,7 @@ def original_images(clip: Clip, indices: Sequence[int]) -> list[Image]:
         wanted = set(indices)
         images = [frame.image for frame in clip_frames(clip) if frame.index in wanted]
     if len(images) != len(indices):
-        raise ColocamError(f"{clip.path}: {len(indices) - len(images)} frames of {clip.name} cannot be read any more")
+        raise ColocamError(f"{clip.path}: {len(indices) - len(images)} frames of {clip.name} can no longer be read")
     return images
 
 
@@ -186,7 +186,7 @@ def _objects(run: Run, evaluated: Labeled, truth: Truth, options: Options) -> Ob
     clips = list({clip.clip.name: clip.clip for clip, _ in evaluated.samples.where()}.values())
     gone = [clip for clip in clips if not (clip.frames or (clip.path,))[0].exists()]
     if gone:  # the frame cache has single frames, not the video
-        say(f"note: all boxes, presence and tracks are not measured, because {gone[0].path} is not there any more")
+        say(f"note: all boxes, presence and tracks are not measured, because {gone[0].path} is gone")
         return None
     localizer = Localizer.open(run.folder, options)
     return evaluate_objects(localizer, clips, truth, run.folder / f"{OBJECTS}.npz")

@@ -142,7 +142,7 @@ def open_pool(
     count = min(cores(), busy) if workers is None else min(workers, busy)
     several = (count > 1 or apart) and model.options.refine is None and CAN_START
     if (workers or 1) > 1 and not CAN_START:
-        say("note: this system cannot share the work among processes: one does all")
+        say("note: this system cannot share work among processes, so a single one does it all")
     started = Workers(count, passed, limit) if several else None  # they start while the model is loaded
     try:
         if started is None:

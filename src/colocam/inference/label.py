@@ -146,7 +146,7 @@ class _Corpus:
                 self.waiting.append(task)
         say(
             f"{len(videos)} videos: {len(self.done)} are labeled, {len(self.set_aside)} are set aside, "
-            f"{len(self.waiting)} to label"
+            f"{len(self.waiting)} are left to label"
         )
 
     def label(self) -> None:
@@ -239,6 +239,6 @@ def _tagged(videos: list[Video], tag: str | None) -> list[Video]:
 def _prepare(labels: Path) -> None:
     with explain_os_errors(labels):
         if labels.is_dir() and not (labels / "parts").is_dir() and any(labels.iterdir()):
-            raise ColocamError(f"{labels} is not empty and holds no labels: choose another folder")
+            raise ColocamError(f"{labels} is not empty and contains no labels: choose another folder")
         for name in ("parts", "digests", "failures"):
             (labels / name).mkdir(parents=True, exist_ok=True)

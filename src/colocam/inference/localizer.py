@@ -207,7 +207,7 @@ class Localizer:
 
         Args:
             video: a file, a folder of images, ``-`` for the standard input, an address (``rtsp://…``), or a camera.
-            format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera; None: FFmpeg detects it.
+            format: FFmpeg's name for the input format, e.g. ``v4l2`` for a camera; None: FFmpeg detects it.
             every: every N-th frame.
             fps: about so many frames per second.
             start: first second.

@@ -312,7 +312,7 @@ def open_onnx(path: Path, device: str | None = None) -> tuple[OnnxNetwork, Card]
     session = open_session(path, str(path), again, share)
     text = session.get_modelmeta().custom_metadata_map.get(CARD)
     if text is None:
-        raise ColocamError(f"{path} is not a model of colocam (it holds no model card): {again}")
+        raise ColocamError(f"{path} is not a model of colocam (it contains no model card): {again}")
     card = parse_card(text, str(path), again)
     _check(session, card, path, again)
     return OnnxNetwork(session, card.size, share), card
@@ -324,4 +324,4 @@ def _check(session: "onnxruntime.InferenceSession", card: Card, path: Path, reme
     logits, classes = described.get("logits", (None, None))
     wanted = described.get(FRAMES) == ("tensor(uint8)", (card.size, card.size, 3))
     if not wanted or (logits, classes) != ("tensor(float)", (len(card.tags),)) or not described.keys() >= set(OUTPUTS):
-        raise ColocamError(f"{path} does not compute what its model card says: {remedy}")
+        raise ColocamError(f"{path} does not return what its model card promises: {remedy}")

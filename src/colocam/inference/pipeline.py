@@ -81,11 +81,15 @@ class Settings:
             ArgumentError: an option does not suit the model.
         """
         if options.tag is not None and options.tag not in card.tags:
-            raise ArgumentError("tag", f"{options.tag}: the model does not know it{suggest(options.tag, card.tags)}")
+            raise ArgumentError(
+                "tag", f"{options.tag}: the model does not know this tag{suggest(options.tag, card.tags)}"
+            )
         if options.presence is not None and card.presence is None:
             raise ArgumentError("presence", "cannot be used: this model has no calibration of presence: train again")
         if refined and options.smooth != "offline":
-            raise ArgumentError("refine", f"chooses masks by the shot: it needs smooth offline, got {options.smooth}")
+            raise ArgumentError(
+                "refine", f"chooses masks over the whole shot: it needs smooth offline, got {options.smooth}"
+            )
         chooser = find_chooser(options.chooser or card.chooser)
         by_shot = chooser.by_shot and options.smooth != "none" and not options.instances
         looks = options.looks or (1 if refined else card.looks)

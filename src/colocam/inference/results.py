@@ -237,5 +237,5 @@ def _are_files(written: Written) -> bool:
 def _is_done(written: Written, made: str | None) -> bool:
     done = made is not None and _are_files(written) and read_made(written.table) == made
     if done:
-        say(f"{written.table} exists for the same video, model and settings: kept (--overwrite recomputes it)")
+        say(f"{written.table} exists for the same video, model and settings, so it is kept (--overwrite recomputes it)")
     return done

@@ -119,7 +119,7 @@ def refuse_overwriting(files: Sequence[Path], videos: frozenset[str]) -> None:
         if os.path.join(folder, file.name) in videos:  # noqa: PTH118 - realpath gives text
             raise ForeignFileError(f"{file} would overwrite the video itself: choose another output folder")
         if folder in videos and file.suffix == ".mp4":  # a folder with a video in it is no folder of images
-            raise ForeignFileError(f"{file} would be among the images: choose another output folder")
+            raise ForeignFileError(f"{file} would be written among the images: choose another output folder")
 
 
 def _with_own_names(videos: list[Video]) -> list[Video]:
@@ -149,7 +149,7 @@ def videos_below(folder: Path, out: Path) -> list[Path]:
         ColocamError: the folder is the root of the file system, where most files look like videos to FFmpeg.
     """
     if str(folder.resolve()) == "/":
-        raise ColocamError(f"{folder} is the whole file system: name the folder that holds the videos")
+        raise ColocamError(f"{folder} is the whole file system: name the folder that contains the videos")
     inside = out.resolve()
     found: list[Path] = []
     began, seen = time.monotonic(), 0

@@ -124,14 +124,18 @@ def _fitting_task(client: Client, number: int, video: LabeledVideo) -> Task:
     source = video.source
     where = f"task {number} of CVAT"
     if task.size != source.frames:
-        raise ColocamError(f"{where} has {task.size} frames, {video.name} has {source.frames}: is it another video?")
+        raise ColocamError(
+            f"{where} has {task.size} frames, {video.name} has {source.frames}: is it a different video?"
+        )
     size = meta.frames[0].width, meta.frames[0].height
     if size != (source.width, source.height):
         stated = f"{size[0]}×{size[1]}, {video.name} has {source.width}×{source.height}"
-        raise ColocamError(f"{where} has frames of {stated}: is it another video?")
+        raise ColocamError(f"{where} has frames of {stated}: is it a different video?")
     names = tuple(PurePosixPath(frame.name).name for frame in meta.frames)
     if source.pictures and names != source.pictures:
-        raise ColocamError(f"{where} has other images than {source.path}, or another order: create it sorted naturally")
+        raise ColocamError(
+            f"{where} has different images from {source.path}, or a different order: create it sorted naturally"
+        )
     if absent := [tag for tag in LabelSet([video]).classes if tag not in labels]:
         raise ColocamError(f"{where} has no label {absent[0]!r}: add it in CVAT")
     if there.tags or there.shapes or there.tracks:

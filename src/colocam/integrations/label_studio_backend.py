@@ -85,7 +85,7 @@ class Backend:
 
     def __init__(self, model: Path, videos: Path, work: Path, device: str | None = None, **options: Any) -> None:  # noqa: ANN401
         if not videos.is_dir():
-            raise ColocamError(f"{videos} is no folder: give the folder of the videos that Label Studio shows")
+            raise ColocamError(f"{videos} is not a folder: give the folder of the videos that Label Studio shows")
         self.videos = videos
         self.work = work
         self.version = f"colocam {model.name}"

@@ -220,7 +220,9 @@ def _compare(path: Path, model: Model, tolerance: float, examples: Levels | None
                 from_decoder["logits"] = differences.pop(0)
             for name, difference in from_decoder.items():
                 if not (mean := float(difference.mean())) <= INT8_TOLERANCE:
-                    raise ColocamError(f"{name} of 8 bits differ by {mean:.2g} on average: export without --int8")
+                    raise ColocamError(
+                        f"{name} computed in 8 bits differ by {mean:.2g} on average: export without --int8"
+                    )
         worst = max(float(one.max()) for one in differences)
         if not worst <= tolerance:
             raise ColocamError(

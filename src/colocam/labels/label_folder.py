@@ -98,7 +98,7 @@ def read_video_card(path: Path) -> SourceVideo:
     except KeyError as error:
         raise ColocamError(f"{path} does not describe its video: run 'colocam label' again") from error
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise ColocamError(f"cannot read {path}: run 'colocam label' again, which makes damaged parts anew") from error
+        raise ColocamError(f"cannot read {path}: run 'colocam label' again to recompute damaged parts") from error
 
 
 @contextmanager

@@ -107,7 +107,7 @@ class LabeledVideo:
         if (twice := np.flatnonzero(np.diff(seen) == 0)).size:
             track, frame = self.rows.track[rows[0]], seen[twice[0]]
             where = f"{self.name}: frame {frame} has two boxes of track {track}"
-            raise ColocamError(f"{where}: give one of them another track")
+            raise ColocamError(f"{where}: give one of them a different track")
         # An object is not seen in a listed frame that has no row of it. Frames that are not listed (between every fifth
         # one, for example) do not split, unless the gap exceeds twice the usual step: rows were then removed.
         gaps = (np.diff(np.searchsorted(self.listed, seen)) > 1) | (np.diff(seen) > 2 * self._step)

@@ -70,7 +70,7 @@ def _read_apart(
                 seconds=SECONDS if seconds is None else seconds,
             )
         else:
-            say(f"warning: {source} is read without limits of memory and time, which need Linux, macOS or WSL")
+            say(f"warning: {source} is read without memory and time limits, which need Linux, macOS or WSL")
             answer = {task.__name__: task for task in (labels_to_file, corrections_to_file)}[function](
                 folder, **arguments
             )

@@ -264,7 +264,7 @@ def review_tables(
     """
     paths, out = tables_of(tables), Path(out)
     if any(path.exists() and out.exists() and path.samefile(out) for path in paths):
-        raise ArgumentError("out", f"must be another file than the table, got {out}")
+        raise ArgumentError("out", f"must not be the table itself, got {out}")
     rows = [read_table(path, required=("score",)) for path in paths]
     names = names_of(paths)
     write_queue(out, names, rank(rows, share, apart, purpose))

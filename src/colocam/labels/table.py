@@ -140,7 +140,7 @@ def read_table(path: Path, video: SourceVideo | None = None, *, required: Sequen
     tag = [cleaned[text] for text in stated]
     there = ~np.isnan(box[:, 0])
     if "class" in cells.columns:
-        cells.refuse("class", there & np.array([not one for one in tag]), "is no class, but the row has a box")
+        cells.refuse("class", there & np.array([not one for one in tag]), "is not a class, but the row has a box")
     mask = _masks(cells, there, video)
     refined = cells.text("refined")
     state = [text if text in STATES else "" for text in cells.text("state")]
@@ -218,7 +218,7 @@ def _boxes(cells: Cells, video: SourceVideo | None) -> Float64Array:
         box = np.clip(box, 0, size)
     flat: npt.NDArray[np.bool_] = np.any(box[:, 2:] <= box[:, :2], axis=1)
     if flat.any():
-        say(f"{cells.path}: {int(flat.sum())} boxes have no area and were left out")
+        say(f"{cells.path}: {int(flat.sum())} boxes have no area and were skipped")
     return np.where(flat[:, None], np.nan, box)
 
 

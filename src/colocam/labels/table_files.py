@@ -114,9 +114,9 @@ def refuse_foreign(files: Sequence[Path], *, overwrite: bool) -> None:
         except OSError:
             continue  # nothing is there
         if not stat.S_ISREG(mode):
-            raise ForeignFileError(f"{path} exists and is no regular file: choose another output folder")
+            raise ForeignFileError(f"{path} exists and is not a regular file: choose another output folder")
         if source is not None and os.path.realpath(source) == os.path.realpath(path):
-            raise ForeignFileError(f"{path} is a video whose results are beside it: choose another output folder")
+            raise ForeignFileError(f"{path} is a video with its results next to it: choose another output folder")
         if overwrite:
             continue
         ours = source is not None if path == described else file_digest(path) in results.get(utf8(path.name), ())

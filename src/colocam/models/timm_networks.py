@@ -177,7 +177,9 @@ def load_weights(network: nn.Module, path: Path | None) -> None:
     names = match_names(wanted, tensors)
     missing = [name for name in wanted if name not in names and not name.endswith("num_batches_tracked")]
     if missing:
-        raise ColocamError(f"{path} lacks '{missing[0]}' and {len(missing) - 1} more: it belongs to another network")
+        raise ColocamError(
+            f"{path} lacks '{missing[0]}' and {len(missing) - 1} more: it belongs to a different network"
+        )
     for name, source in names.items():
         if tensors[source].shape != wanted[name].shape:
             raise ColocamError(
@@ -219,4 +221,4 @@ def read_weights(path: Path) -> Mapping[str, Tensor]:
         for state in (content, content.get("state_dict"), content.get("model")):
             if isinstance(state, dict) and state and all(isinstance(value, Tensor) for value in state.values()):
                 return state
-    raise ColocamError(f"{path} (backbone.weights) holds no plain state dict: save 'network.state_dict()' alone")
+    raise ColocamError(f"{path} (backbone.weights) is not a plain state dict: save only 'network.state_dict()'")

@@ -26,11 +26,14 @@ BUDGET = 4_000_000
 _GROUPS = {
     "best": ("Best cases", "Frames where the boxes fit best."),
     "typical": ("Typical cases", "Frames around the median overlap."),
-    "worst": ("Worst cases", "Frames where the boxes fit worst: read these first."),
-    "empty": ("Empty frames", "The video carries the tag, but the object is not in these frames: any box is false."),
+    "worst": ("Worst cases", "Frames where the boxes fit worst: look at these first."),
+    "empty": ("Empty frames", "The video has the tag, but the object is not in these frames, so any box is false."),
     "review": ("Frames to check first", "The most doubtful frames of the held-out videos, most doubtful first."),
     "several": ("Most boxes wrong", "The frame with the most missed and false boxes, of the worst shots."),
-    "presence": ("Presence most wrong", "Empty frames of high presence, and frames with the object of low presence."),
+    "presence": (
+        "Presence most wrong",
+        "Empty frames with high presence, and frames with the object but low presence.",
+    ),
     "dense": ("Worst shots", "The worst frame of each of the shots with the lowest mean IoU without the tag."),
 }
 

@@ -233,7 +233,7 @@ def confusion_table(counts: Mapping[str, Mapping[str, int]]) -> Confusion | None
     if not rows:
         return None
     if not wrong:
-        return Confusion(columns, tuple(rows), "No frame was taken for another class.")
+        return Confusion(columns, tuple(rows), "No frame was mistaken for another class.")
     number, tag, name = max(wrong, key=lambda one: one[0])
-    often = f"Most frequent confusion: {tag} taken for {name}, in {number} of {sum(counts[tag].values())} frames."
+    often = f"Most frequent confusion: {tag} mistaken for {name}, in {number} of {sum(counts[tag].values())} frames."
     return Confusion(columns, tuple(rows), often)

@@ -51,5 +51,5 @@ def segmenter_files(path: str | Path) -> tuple[Path, ...]:
             raise ColocamError(f"no segmenter at {name}: {WANTED}")
     endings = [name.suffix.lower() for name in names]
     if endings != [".safetensors"] and not (len(names) == 2 and _ONNX.issuperset(endings)):
-        raise ColocamError(f"{path} is no segmenter: {WANTED}")
+        raise ColocamError(f"{path} is not a segmenter: {WANTED}")
     return tuple(names)

@@ -146,7 +146,7 @@ def _masks(
         quality = to_host(made.quality).reshape(len(points), -1).astype(np.float64)
         if not np.isfinite(quality).all():
             raise ColocamError(
-                f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged"
+                f"the segmenter {segmenter.name} returns values that are not finite: its weights are damaged"
             )
         within = like(cells_inside(inside * cells / segmenter.side, cells), logits)[:, None]
         loose, area, strict = (

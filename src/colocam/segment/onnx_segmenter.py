@@ -108,7 +108,9 @@ def open_onnx_segmenter(*paths: Path) -> OnnxSegmenter:
     decoders = [index for index, names in enumerate(asked) if {"point_coords", "point_labels"} <= names]
     names = f"{paths[0]} and {paths[1]}"
     if len(decoders) != 1:
-        raise ColocamError(f"{names} are no encoder and decoder of SAM: one of them must have the input point_coords")
+        raise ColocamError(
+            f"{names} are not an encoder and decoder of SAM: one of them must have the input point_coords"
+        )
     decoder, encoder = sessions[decoders[0]], sessions[1 - decoders[0]]
     _check(encoder, decoder, names)
     shared = commonprefix([path.stem for path in paths]).strip("._- ")  # noqa: RUF071 - letters, not folders
@@ -129,7 +131,9 @@ def _check(encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.Infere
             raise ColocamError(f"{names}: the input {one.name} cannot be {one.type} of shape {one.shape}")
     given = {one.name for one in decoder.get_outputs()}
     if "iou_predictions" not in given or not given & {"masks", "low_res_masks"}:
-        raise ColocamError(f"{names}: the decoder must give masks and iou_predictions, got {', '.join(sorted(given))}")
+        raise ColocamError(
+            f"{names}: the decoder must return masks and iou_predictions, got {', '.join(sorted(given))}"
+        )
     made = [one.name for one in encoder.get_outputs()]
     wanted = [one.name for one in decoder.get_inputs() if one.name not in PROMPT_INPUTS]
     missing = [name for name in wanted if name not in made]
@@ -155,9 +159,9 @@ def _checked(outputs: list[npt.NDArray[Any]], prompts: int) -> list[npt.NDArray[
     shaped = logits.ndim == 4 and quality.shape == logits.shape[:2] and len(logits) == prompts and 0 not in logits.shape
     if not shaped or logits.shape[2] != logits.shape[3] or {logits.dtype.kind, quality.dtype.kind} != {"f"}:
         raise ColocamError(
-            f"the segmenter must give floats, masks (P, k, h, h) and iou_predictions (P, k) for P = {prompts} prompts, "
-            f"got {logits.dtype} {logits.shape} and {quality.dtype} {quality.shape}"
+            f"the segmenter must return floats, masks (P, k, h, h) and iou_predictions (P, k) for P = {prompts} "
+            f"prompts, got {logits.dtype} {logits.shape} and {quality.dtype} {quality.shape}"
         )
     if not np.isfinite(logits).all() or not np.isfinite(quality).all():
-        raise ColocamError("the segmenter gives values that are not finite: its weights are damaged, export it again")
+        raise ColocamError("the segmenter returns values that are not finite: its weights are damaged, export it again")
     return outputs

@@ -146,7 +146,7 @@ def _start_masks(
         quality, common, area, whole, *sides = fetched()
         if not np.isfinite(quality).all():
             raise ColocamError(
-                f"the segmenter {segmenter.name} gives values that are not finite: its weights are damaged"
+                f"the segmenter {segmenter.name} returns values that are not finite: its weights are damaged"
             )
         overlaps = _soft_iou(common, area, whole)
         return logits, overlaps, quality.astype(np.float64), _extents(*sides) * scale

@@ -140,7 +140,7 @@ def make_export(new: NewExport, library: Served) -> dict[str, Any]:
     videos = [library.video(video) for video in new.videos] or library.videos()
     ready = [video for video in videos if video.results is not None]
     if not ready:
-        raise RefusalError(404, "no video is ready yet: wait until the model is done with one")
+        raise RefusalError(404, "no video is ready yet: wait until the model has finished one")
     key, exports = secrets.token_hex(16), library.workspace.exports
     with temporary_folder(exports) as folder:
         made, notes = _export(library, ready, new, folder)
@@ -191,7 +191,7 @@ def _export(library: Library, videos: list[Video], new: NewExport, folder: Path)
         rows = filled(rows, video.results.index) if new.to == "masks" else rows
         tables.append(write_corrected(folder / "tables", video, video.results.index, rows))
     if not tables:
-        raise RefusalError(422, "no frame is left to export: check frames first, or leave fewer out")
+        raise RefusalError(422, "no frame is left to export: check some frames first, or leave out fewer")
     notes = []
     if mixed and new.to in ONE_CLASS:
         tracks = "1 track has" if mixed == 1 else f"{mixed} tracks have"

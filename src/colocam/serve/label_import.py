@@ -35,7 +35,7 @@ def imported_correction(library: Library, video: Video, file: Path, format_: str
         The correction, which undo takes back as a whole, and what was left out, and why.
     """
     if (results := video.results) is None:
-        raise RefusalError(404, "the model is not done with this video yet")
+        raise RefusalError(404, "the model has not finished this video yet: wait a moment")
     classes = library.classes
     left_out: list[str] = []
     try:
@@ -153,7 +153,7 @@ def _own_corrections(video: Video, index: VideoIndex, file: Path, classes: Seque
     if not mine:
         videos = sorted({one.video for one in found})
         if video.name in videos:
-            raise ColocamError(f"{file}: its corrections of {video.name} are of another video of this name")
+            raise ColocamError(f"{file}: its corrections of {video.name} belong to a different video with this name")
         listed = ", ".join(videos[:5]) or "nothing"
         raise ColocamError(f"{file}: no correction of {video.name}, only of {listed}: open that video")
     own = [one for one in mine if one.key]

@@ -223,7 +223,7 @@ class Lessons:
         if self.refusal:
             raise ColocamError(self.refusal)
         if not any(one.key for one in corrections):
-            raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn")
+            raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn from")
 
     def _places(self) -> list[Path]:
         return [one for one in self._folder.iterdir() if one.name.isdecimal()] if self._folder.is_dir() else []

@@ -241,7 +241,7 @@ class Library:
         """
         localizer = self.models.localizer(self.active)  # before the lock: it may have to be loaded
         if settings.presence is not None and localizer.card.presence is None:
-            raise RefusalError(422, "the model in use does not know presence: leave presence empty, or train again")
+            raise RefusalError(422, "this model cannot tell presence: leave presence empty, or train again")
         with self._lock:
             self.workspace.settings = settings
             self.workspace.save()
@@ -341,7 +341,7 @@ class Library:
             raise ColocamError(f"{video.path} was moved or deleted: {AGAIN}")
         video.digest = video.digest or self._digest(video.path)
         if video.digest[:ID_DIGITS] != video.id:
-            raise ColocamError(f"{video.path} is another video now: {AGAIN}")
+            raise ColocamError(f"{video.path} is now a different video: {AGAIN}")
         endings = ("csv", "npz", "mp4", "jpg")
         described, stored, proxy, thumbnail = (self.workspace.video(video.id, ending) for ending in endings)
         index = stored_index(video.path, described, stored, proxy, thumbnail, partial(setattr, video, "done"))

@@ -260,7 +260,9 @@ def videos_of_run(run: Path) -> list[tuple[Path, str, str]]:
 
 def _path(video: Video) -> Path:
     if video.source.path is None:
-        raise ColocamError(f"{video.source.name} is no stored video: 'colocam serve' shows files and folders of images")
+        raise ColocamError(
+            f"{video.source.name} is not a stored video: 'colocam serve' shows files and folders of images"
+        )
     return video.source.path
 
 

@@ -173,7 +173,7 @@ class CamMaps:
             small = reader.frames(choice, FrameLayout(model.card.size, images=False))
             read = {one.index: np.array(one.resized) for one in small if one.index in frames}
         if list(read) != list(frames):
-            raise ColocamError(f"{path} changed while it was read: restart the server")
+            raise ColocamError(f"{path} changed while it was being read: restart the server")
         classifier = model.net.classifier
         device = next(classifier.parameters()).device
         images = torch.from_numpy(np.stack(list(read.values()))).to(device).permute(0, 3, 1, 2).float()

@@ -199,7 +199,7 @@ def _stored(root: Path) -> Workspace:
     path = root / MARKER
     if not path.is_file():
         if any(not entry.name.startswith(".") for entry in root.iterdir()):
-            raise ColocamError(f"{root} is not empty and not a folder of 'colocam serve': choose another `out`")
+            raise ColocamError(f"{root} is not empty, and not a folder of 'colocam serve': choose another `out`")
         new = Workspace(root=root)
         new.save()
         return new
@@ -245,7 +245,7 @@ class EventStore:
                 self._database.executescript(f"BEGIN; {_RENAME} COMMIT;")
             if any(_COLUMNS.get(table) != columns for table, columns in self._tables().items()):
                 self._database.close()
-                raise ColocamError(f"{path} is a database of another program, or of another version: move it away")
+                raise ColocamError(f"{path} is a database of another program or version: move it away")
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_SCHEMA)
@@ -376,7 +376,7 @@ class EventStore:
             raise RefusalError(404, sentence)
         if last != version:
             since = [{"made": one.made, "change": one.correction.as_json()} for one in self.events(video, version)]
-            raise RefusalError(409, "the video was changed on another page since this page last saw it", conflict=since)
+            raise RefusalError(409, "the video was changed in another window since this page loaded it", conflict=since)
         if correction.kind != "edit":
             _, history = self.history(video)
             if not (history.done if correction.kind == "undo" else history.undone):
@@ -395,6 +395,6 @@ class EventStore:
                 self._unreadable.add((video, row[0]))
                 problem = error.errors()[0]["msg"]
                 where = f"{self._name}: correction {row[0]} of video {video}"
-                say(f"warning: {where} cannot be read and is left out: {problem}")
+                say(f"warning: {where} cannot be read and is skipped: {problem}")
             correction = Correction.model_construct(kind="edit", actions=[])
         return Event(row[0], row[1], row[2], correction)

@@ -152,7 +152,8 @@ def index_video(
             publish(draft, proxy)
         else:
             say(
-                f"warning: the proxy of {path.name} would have other frames than the video: its frames are shown singly"
+                f"warning: the proxy of {path.name} would have different frames from the video, so its frames are "
+                "shown one by one"
             )
             read_back = np.empty(0)
         source = describe(path, reader)
@@ -321,7 +322,7 @@ def stored_results(
     if maps.stat().st_size != len(rows.frame) * MAP_SIDE**2:
         raise ColocamError(f"{maps} does not belong to {table.name}: delete both, then they are computed again")
     if rows.frame.tolist() != index.frames.tolist():
-        raise ColocamError(f"{path} changed while it was read: restart the server")
+        raise ColocamError(f"{path} changed while it was being read: restart the server")
     heat = np.memmap(maps, np.uint8, "r", shape=(len(rows.frame), MAP_SIDE, MAP_SIDE))
     ranked = rank([rows], QUEUE_SHARE)
     return VideoResults(index, rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)

@@ -63,7 +63,7 @@ Chosen = Annotated[ServedModel, Depends(model_of)]
 
 def _results(video: OneVideo, library: Served, model: Chosen) -> VideoResults:
     if (results := library.found(video, model)) is None:
-        raise RefusalError(404, "the model is not done with this video yet")
+        raise RefusalError(404, "the model has not finished this video yet: wait a moment")
     return results
 
 
@@ -234,7 +234,7 @@ async def _next_part(parts: AsyncIterator[bytes]) -> bytes | None:
     try:
         return await asyncio.wait_for(anext(parts, None), BODY_SECONDS)
     except TimeoutError as error:
-        raise RefusalError(408, f"no byte of the file came for {BODY_SECONDS:g} s: send it again") from error
+        raise RefusalError(408, f"no data arrived for {BODY_SECONDS:g} s: send the file again") from error
     except ClientDisconnect as error:
         raise RefusalError(400, "the upload was interrupted: send the file again") from error
 

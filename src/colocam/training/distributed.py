@@ -93,7 +93,7 @@ def _own_device(device: str | None, local: int) -> str:
     if name == "cpu":
         return name
     if name != "cuda":
-        raise ArgumentError("device", f"must be cpu or cuda where several processes train, got {name}")
+        raise ArgumentError("device", f"must be cpu or cuda when several processes train, got {name}")
     if local >= torch.cuda.device_count():
         raise ColocamError(
             f"process {local} of this machine has no GPU, torch finds {torch.cuda.device_count()}: "

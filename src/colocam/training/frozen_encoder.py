@@ -260,7 +260,10 @@ def _warn(backbone: Backbone) -> None:
     if not backbone.pretrained and backbone.weights is None:
         say("warning: classifier.fit is logistic, but the encoder has random weights: set backbone.weights, or use sgd")
     elif family(backbone.name) in EXTENDED:
-        say(f"warning: classifier.fit is logistic, but new convolutions of '{backbone.name}' stay random: use sgd")
+        say(
+            f"warning: classifier.fit is logistic, but new convolutions of '{backbone.name}' stay random: "
+            "set classifier.fit to sgd"
+        )
 
 
 def random_crops(boxes: Tensor, rng: torch.Generator) -> Tensor:

@@ -68,9 +68,9 @@ def keep_decoder(run: Run, classifier: Classifier, method: str, validator: Valid
         journal.add(method, "val", 0, 0, crops=likely.crops, whole=likely.whole)
         journal.flush()
         if not likely.fits:
-            say(f"{method}: the decoder of {start.model} does not find these tags ({sentence}): it is trained")
+            say(f"{method}: the decoder of {start.model} does not find these tags ({sentence}), so it is trained")
             return False
-        say(f"{method}: the decoder of {start.model} finds these tags ({sentence}): it stays as it is")
+        say(f"{method}: the decoder of {start.model} finds these tags ({sentence}), so it stays as it is")
     card = candidate.card
     kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
     post = {"focus": card.focus, "chooser": card.chooser}

@@ -222,7 +222,7 @@ def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Va
     samples = labeled_samples(clips, tags, truth, per_clip, present=True)
     if len(samples) == 0:
         raise ColocamError(
-            "the boxes belong to no frame of a validation video: check the clip names, or leave the boxes out"
+            "the boxes match no frame of a validation video: check the clip names, or leave out the boxes"
         )
     return Validator(samples, scaled_boxes(samples, truth, sizes.map_side), tags, sizes, device, cam)
 

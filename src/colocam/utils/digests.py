@@ -135,7 +135,7 @@ def _stated(kind: str, paths: Sequence[Path]) -> tuple[str, int, float]:
 def _require_regular(status: os.stat_result) -> None:
     """Refuse pipes and devices: reading them may never end."""
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 def _read(memory: Path) -> dict[str, str]:

@@ -239,4 +239,4 @@ def _on_signal(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
     if _requested:
         raise KeyboardInterrupt
     _requested = True
-    say("stopping after this step and saving; press Ctrl-C again to stop at once")
+    say("stopping after this step and saving; press Ctrl-C again to stop immediately")

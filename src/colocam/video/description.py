@@ -170,7 +170,7 @@ def read_source(table: Path) -> SourceVideo:
         card = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ColocamError(
-            f"{path} is missing, which describes the video of {table.name}: name the video with `videos`"
+            f"{path} is missing, so the video of {table.name} is unknown: name it with `videos`"
         ) from error
     except (OSError, ValueError) as error:
         raise ColocamError(f"{path} cannot be read: restore it, or name the video with `videos`") from error

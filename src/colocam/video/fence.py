@@ -236,7 +236,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 @cache
 def _warn_of_no_fence() -> None:
-    say("warning: on this system nothing limits the memory and time of reading a video: open only what you trust")
+    say("warning: on this system reading a video has no memory or time limit: open only videos you trust")
 
 
 class FencedReader(VideoReader):

@@ -195,7 +195,7 @@ def _of_one_size(paths: Sequence[Path], frames: Iterator[VideoFrame]) -> Iterato
         size = size or (width, height)
         if (width, height) != size:
             raise UnreadableError(
-                f"{paths[frame.index]} is {width}×{height}, the images before it are {size[0]}×{size[1]}: "
+                f"{paths[frame.index]} is {width}×{height}, but the images before it are {size[0]}×{size[1]}: "
                 "the images of a folder are the frames of one video and must have one size"
             )
         yield frame

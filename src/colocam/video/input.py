@@ -64,7 +64,7 @@ class VideoInput:
     Attributes:
         address: path of a file or of a folder of images, ``-`` for the standard input, an address such as ``rtsp://…``,
             or the name of a device.
-        format: FFmpeg's name of the input format, e.g. ``v4l2`` for a camera on Linux; None: FFmpeg detects it, but a
+        format: FFmpeg's name for the input format, e.g. ``v4l2`` for a camera on Linux; None: FFmpeg detects it, but a
             playlist in a file is refused.
         must_be_stored: refuse pipes and devices, as for what a walk through folders finds: a pipe without a writer
             would block the other videos for ever.
@@ -140,15 +140,17 @@ def open_input(source: Path | VideoInput, threads: int) -> Iterator[tuple[InputC
     except av.FFmpegError as error:
         if only and (playlist := _playlist_format(address)):
             raise UnreadableError(
-                f"cannot read {source.name}: it is a playlist, which names other files: give those, or set `format` "
-                f"to {playlist} if you trust it"
+                f"cannot read {source.name}: it is a playlist, which points to other files: give those, or set "
+                f"`format` to {playlist} if you trust it"
             ) from error
-        why = "not a whole video file" if source.format is None else f"not as format {source.format}"
+        why = "not a complete video file" if source.format is None else f"not as format {source.format}"
         piped = "; an mp4 with its index at the end must be given as a file" if source.address == STDIN else ""
         raise UnreadableError(f"cannot read {source.name}: {why} ({error.strerror}{piped})") from error
     except ValueError as error:
         if source.format is None:
-            raise UnreadableError(f"cannot read {source.name}: not a whole video file ({first_line(error)})") from error
+            raise UnreadableError(
+                f"cannot read {source.name}: not a complete video file ({first_line(error)})"
+            ) from error
         raise ArgumentError("format", f"{source.format}: FFmpeg knows no such format (a camera: v4l2)") from error
     with container:
         streams = [one for one in container.streams.video if not one.disposition & Disposition.attached_pic]
@@ -199,7 +201,7 @@ def _address_and_format(source: VideoInput) -> tuple[str, str | None]:
     if stat.S_ISDIR(mode.st_mode):
         raise UnreadableError(f"cannot read {path}: it is a folder, not a video file")
     if source.must_be_stored and not stat.S_ISREG(mode.st_mode):
-        raise UnreadableError(f"cannot read {path}: it is a pipe or a device: name it by itself to read from it")
+        raise UnreadableError(f"cannot read {path}: it is a pipe or a device: name it alone to read from it")
     if stat.S_ISREG(mode.st_mode) and mode.st_size == 0:
         raise UnreadableError(f"cannot read {path}: the file is empty (0 bytes)")
     camera = stat.S_ISCHR(mode.st_mode) and sys.platform == "linux"

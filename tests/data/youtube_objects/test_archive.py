@@ -102,9 +102,9 @@ def test_v1_lists_that_contradict_the_folders(own_v1):
     assert "1 videos of the official split without a folder (first: cat/0099)" in notes
     assert "videos left out, which are in neither train.txt nor test.txt" in notes
     (sets / "train.txt").write_text("0001\n0003\n")
-    refused(r"the video 0003 is in train\.txt and in test\.txt", own_v1, version="1.0")
+    refused(r"the video 0003 is in both train\.txt and test\.txt", own_v1, version="1.0")
     (sets / "train.txt").write_text("first\n")
-    refused("'first' is no video number", own_v1, version="1.0")
+    refused("'first' is not a video number", own_v1, version="1.0")
 
 
 def test_v1_labels_that_cannot_be_used(own_v1):
@@ -269,13 +269,17 @@ def test_listed_frames_that_are_missing(converted, tmp_path):
     archive = read_archive(converted, version="2.2", lists=tmp_path / "lists")
     assert count(archive)["test boxes"] == 6 - 2
     assert any(note.startswith("1 listed paths of test left out, which do not exist") for note in archive.notes)
-    refused("not one of the listed paths lies below", tmp_path, version="2.2", lists=tmp_path / "lists")
+    refused("none of the listed paths is below", tmp_path, version="2.2", lists=tmp_path / "lists")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
-        ("class_labels.txt", "cat/video-0003/shot-000003/00001139.jpg,12\n", "the class '12' is no number from 0 to 9"),
+        (
+            "class_labels.txt",
+            "cat/video-0003/shot-000003/00001139.jpg,12\n",
+            "the class '12' is not a number from 0 to 9",
+        ),
         ("class_labels.txt", "", "cat/video-0003/shot-000003 is labeled nowhere, not as cat"),
         ("class_labels.txt", "cat/video-0003/shot-000003/00001139.jpg,3\n", "is labeled as car, not as cat"),
         ("localization.txt", "cat/x.jpg,1,2,3\n", "line 1: 5 cells are needed"),

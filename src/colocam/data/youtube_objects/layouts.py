@@ -130,9 +130,9 @@ def _official_splits(folder: Path) -> dict[int, Split]:
         for word in path.read_text(encoding="utf-8", errors="replace").split():
             digits = re.search(r"(\d+)\D*$", word)
             if digits is None:
-                raise ColocamError(f"{path}: {word!r} is no video number")
+                raise ColocamError(f"{path}: {word!r} is not a video number")
             if splits.setdefault(int(digits[1]), split) != split:
-                raise ColocamError(f"{path}: the video {digits[1]} is in train.txt and in test.txt")
+                raise ColocamError(f"{path}: the video {digits[1]} is in both train.txt and test.txt")
     return splits
 
 
@@ -241,7 +241,7 @@ def read_lists(root: Path, lists: Path, notes: Notes) -> list[Shot]:
         raise ColocamError(f"{lists}: no list of {missing[0]}; expected {lists / missing[0] / 'image_ids.txt'}")
     shots = [shot for split in SPLITS for shot in _read_split(root, folders[split], split, notes)]
     if not shots:
-        raise ColocamError(f"{lists}: not one of the listed paths lies below {root}: check the root of the frames")
+        raise ColocamError(f"{lists}: none of the listed paths is below {root}: check the root of the frames")
     return shots
 
 
@@ -306,7 +306,7 @@ def _lines(path: Path, numbers: int) -> Iterator[tuple[str, list[float]]]:
 
 def _tag(number: float, path: Path) -> str:
     if number not in range(len(CLASSES)):
-        raise ColocamError(f"{path}: the class '{number:g}' is no number from 0 to {len(CLASSES) - 1}")
+        raise ColocamError(f"{path}: the class '{number:g}' is not a number from 0 to {len(CLASSES) - 1}")
     return CLASSES[int(number)]
 
 

@@ -132,7 +132,7 @@ def read_variable(path: Path, name: str) -> Any:  # noqa: ANN401 - see read_mat
         raise ColocamError(f"cannot read {path}: there is no such file")
     data = path.read_bytes()
     if data.startswith(b"\x89HDF\r\n\x1a\n") or data[124:128] in {b"\x00\x02IM", b"\x02\x00MI"}:
-        raise ColocamError(f"{path}: saved by MATLAB 7.3 (HDF5), which is not read: save it again with '-v7'")
+        raise ColocamError(f"{path}: saved by MATLAB 7.3 (HDF5), which colocam cannot read: save it again with '-v7'")
     try:
         content = read_mat(data)
     except ValueError as error:

@@ -181,6 +181,6 @@ def _read(tables: list[Path], videos: list[Path]) -> Sequence[LabeledVideo]:
         return read_videos(tables_of(tables), videos)
     if len(tables) > 1 or len(videos) > 1:
         raise ColocamError(
-            "a folder of 'colocam label' is exported by itself: name it alone, with at most one `videos`"
+            "a folder of 'colocam label' must be exported on its own: name nothing else, and at most one `videos`"
         )
     return read_labels(tables[0], videos[0] if videos else None)

@@ -87,7 +87,7 @@ def unpacked(path: Path) -> Iterator[Path]:
                 for member in members:
                     archive.extract(member, place)  # removes .. and the root from names
         except DAMAGED as error:
-            raise ColocamError(f"{path}: not a whole ZIP archive: download it again, or give a folder") from error
+            raise ColocamError(f"{path}: not a complete ZIP archive: download it again, or give a folder") from error
         yield place
 
 

@@ -22,8 +22,8 @@ export class Clicks {
   async at(x, y, inside) {
     this.view.flush(); // a box that arrows moved is a step of its own
     const { view } = this, { video, position } = view, before = this.shown();
-    if (!video.results) { tell("The model is not done with this video yet: drag a box.", "note"); return; }
-    if (!inside && !before.some((one) => one.inside)) { tell("Click on the object first; then Alt takes away what does not belong to it.", "note"); return; }
+    if (!video.results) { tell("The model has not finished this video yet: drag a box.", "note"); return; }
+    if (!inside && !before.some((one) => one.inside)) { tell("Click on the object first; then Alt+click takes away what does not belong to it.", "note"); return; }
     Object.assign(this, { points: [...before, { x, y, inside }], key: this.present() });
     const order = ++this.order, { key } = this;
     view.player.pause();

@@ -114,7 +114,7 @@ export class VideoEdits {
   // Carry the box on up to the end of the stretch, as the model's boxes move: those frames follow, and nobody has checked them.
   carry(last) {
     const { box } = this.seen(), { width, height } = this.video, at = this.position;
-    if (!box || last - 1 <= at) { tell(box ? "The next frame is marked, or begins another shot." : "This frame has no box to carry on.", "note"); return; }
+    if (!box || last - 1 <= at) { tell(box ? "The next frame is marked, or starts another shot." : "This frame has no box to carry on.", "note"); return; }
     const guides = this.video.frame.slice(at, last).map((_, place) => guideOf(this.marks, this.video.results, at + place));
     this.draft = null;
     this.edit({ kind: "box", ...this.span(at, at + 1), box }, { kind: "follow", ...this.span(at + 1, last), boxes: carried(box, guides, width, height) });
@@ -125,7 +125,7 @@ export class VideoEdits {
     askBox(this.seen().box || [0, 0, width, height], width, height, (box) => {
       const [x1, y1, x2, y2] = clipped(box, width, height);
       if (x2 - x1 >= 1 && y2 - y1 >= 1) this.setBox([x1, y1, x2, y2]);
-      else tell("A box is at least a pixel wide and high.");
+      else tell("A box must be at least one pixel wide and high.");
     });
   }
 
@@ -147,7 +147,7 @@ export class VideoEdits {
     const redo = event.key === "y" || event.key === "Z" || (event.shiftKey && event.ctrlKey), { done, undone } = this.saving.history;
     const edit = (redo ? undone : done).at(-1);
     if (!this.saving.add({ kind: redo ? "redo" : "undo" })) { tell(redo ? "There is nothing to redo." : "There is nothing to undo: these are the predictions.", "note"); return; }
-    tell(`${redo ? "Done again" : "Undone"}: ${wordsOf(edit)}.`, "note", { instead: "undo" });
+    tell(`${redo ? "Redone" : "Undone"}: ${wordsOf(edit)}.`, "note", { instead: "undo" });
     const now = this.video.frame[this.position], [first] = edit.actions, number = [...new Set(edit.actions.flatMap((one) => (redo && one.into) || one.track || FIRST))];
     if (!number.includes(this.objects.selected) && this.objects.all.has(number[0])) this.objects.select(number[0]);
     if (!edit.actions.some((one) => one.start <= now && now < one.stop)) this.go(Math.min(lowerBound(this.video.frame, first.start), this.video.frame.length - 1));

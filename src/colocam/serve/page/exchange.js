@@ -34,7 +34,7 @@ export async function exportDialog(video) {
   const counted = new Map();
   const showCounts = () => {
     const shown = [...counted].filter(([id]) => all.checked || id === video).map(([, counts]) => counts), sum = (name) => shown.reduce((total, one) => total + one[name], 0);
-    held.replaceChildren(make("p", {}, `The export holds the frames as the screen shows them: ${kinds.map(([name]) => `${sum(name)} ${FRAMES[name][0]}`).join(", ")}.`),
+    held.replaceChildren(make("p", {}, `The export contains the frames as the screen shows them: ${kinds.map(([name]) => `${sum(name)} ${FRAMES[name][0]}`).join(", ")}.`),
       ...kinds.filter(([name, box]) => box && sum(name)).map(([name, box]) => make("div", { class: "row" }, box, make("label", { for: box.id }, FRAMES[name][1]))));
   };
   const all = make("input", { type: "checkbox", id: "all-videos", checked: !video, disabled: !video });
@@ -42,7 +42,7 @@ export async function exportDialog(video) {
   all.addEventListener("change", showCounts);
   const box = dialog("Export", make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select),
     make("div", { class: "row" }, all, make("label", { for: "all-videos" }, video ? "All videos that are ready, not only this one" : "All videos that are ready")),
-    make("div", { class: "row" }, images, make("label", { for: "images" }, "With the frames as images")), held, note,
+    make("div", { class: "row" }, images, make("label", { for: "images" }, "Include the frames as images")), held, note,
     make("form", { method: "dialog", class: "row" }, save, make("button", {}, "Close")));
   getJson("/api/videos").then(({ videos }) => {
     for (const one of videos) if (one.counts) counted.set(one.id, one.counts);
@@ -56,7 +56,7 @@ export async function exportDialog(video) {
       const made = await postJson("/api/exports", { to: select.value, videos: video && !all.checked ? [video] : [], images: images.checked && !images.disabled, leave_out });
       make("a", { href: `/api/exports/${made.id}/${made.name}`, download: made.name }).click();
       localStorage.setItem(LAST, select.value);
-      note.say(`${made.name} holds ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model is not done with ${made.left_out === 1 ? "is" : "are"} left out` : ""}. ${(made.notes || []).map((one) => `Note: ${one}.`).join(" ")}`);
+      note.say(`${made.name} contains ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model has not finished ${made.left_out === 1 ? "is" : "are"} left out` : ""}. ${(made.notes || []).map((one) => `Note: ${one}.`).join(" ")}`);
     } catch (error) { note.say(error.message, "problem"); }
     save.disabled = false;
   });
@@ -69,7 +69,7 @@ export async function importDialog(video, saving) {
   const select = make("select", { id: "format" }, ...options(formats)), file = make("input", { type: "file", id: "file" });
   const take = make("button", { type: "button", class: "primary" }, "Import"), note = noteOf();
   const box = dialog(`Import labels of ${video.name}`,
-    make("p", {}, "Give labels of this video that were corrected in another tool or on another page: a file, or a folder as ZIP. They become one step, which you can undo."),
+    make("p", {}, "Choose labels of this video that were corrected in another tool or on another page: a file, or a zipped folder. They are imported as one step, which you can undo."),
     make("div", { class: "fields" }, make("label", { for: "format" }, "Format"), select, make("label", { for: "file" }, "File"), file), note,
     make("form", { method: "dialog", class: "row" }, take, make("button", {}, "Close")));
   take.addEventListener("click", async () => {

@@ -4,8 +4,8 @@
 import { percent } from "./dom.js";
 
 export const FACTS = {
-  Class: "The class of the object. The frames of a shot decide it together",
-  "Class probability": "How sure the model is of this class in this shot: its share in the votes of the frames; the column “probability” of the table says it of each frame alone",
+  Class: "The class of the object, decided by all frames of a shot together",
+  "Class probability": "How sure the model is of this class in this shot: its share of the frames’ votes; the table’s column “probability” gives it for each frame",
   "Box score": "How clearly the model sees the object in this box: the mean of the heat map inside it, 0 to 1; the column “score” of the table",
   Presence: "The probability that the object is in this frame at all; the column “presence” of the table",
   Doubt: "How much this frame deserves a look, 0 to 1: little heat, a rival region, a jump, or a classifier that disagrees",

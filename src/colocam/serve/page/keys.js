@@ -21,17 +21,17 @@ export const KEYS = [
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
   ["I", ["i"], "newObject", "Another object: a box with a new number, then use the arrows"],
   ["T and Shift+T", ["t", "T"], "object", "Select the next and previous object in this frame"],
-  ["1 to 9", ["1", "2", "3", "4", "5", "6", "7", "8", "9"], "object", "Select the object of this number, also where it is not in this frame"],
-  ["S", ["s"], "split", "Split the track: from this frame on it is another object"],
+  ["1 to 9", ["1", "2", "3", "4", "5", "6", "7", "8", "9"], "object", "Select the object with this number, even if it is not in this frame"],
+  ["S", ["s"], "split", "Split the track: from this frame on it is a different object"],
   ["U", ["u"], "unite", "Unite the track with that of another object"],
   ["R", ["r"], "removeTrack", "Remove the whole track of the object"],
-  ["Q", ["q"], "alone", "Show only the selected object, or all; what is hidden is not accepted"],
+  ["Q", ["q"], "alone", "Show only the selected object, or all; hidden objects are not accepted"],
   ["P", ["p"], "copy", "Copy the box of the previous frame"],
   ["Shift+P", ["P"], "carry", "Carry this box on to the next cut or marked frame, as the model sees the object move"],
   ["E", ["e"], "type", "Type the sides of the box, in pixels"],
   ["Arrows", ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"], "nudge", "Move the box by a pixel (in large videos by more), with Shift by ten times as much"],
-  ["Alt+Arrows", [], "", "Move the right or the lower side of the box alone"],
-  ["Ctrl+Arrows", [], "", "Move the left or the upper side of the box alone"],
+  ["Alt+Arrows", [], "", "Move only the right or lower side of the box"],
+  ["Ctrl+Arrows", [], "", "Move only the left or upper side of the box"],
   ["Backspace", ["Backspace", "Delete"], "clear", "Back to the prediction in this frame"],
   ["Z and Y", ["z", "y"], "history", "Undo and redo, as often as you like"],
   ["H", ["h"], "heat", "Heat map on or off"],
@@ -63,7 +63,7 @@ export function showKeys() {
   const rows = KEYS.map(([keys, , , words]) => make("tr", {}, make("th", { scope: "row" }, ...keys.split(" ").map((part) =>
     (part === "and" || part === "to" ? ` ${part} ` : make("kbd", {}, part)))), make("td", {}, words)));
   const half = Math.ceil(rows.length / 2), table = (part) => make("table", { class: "keys" }, make("tbody", {}, ...part));
-  const mouse = "Mouse: click on the object to box it; further clicks add to it, with Alt they take away. Drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box, click another object to select it. The wheel zooms.";
+  const mouse = "Mouse: click on the object to box it; more clicks add to it, Alt+clicks take away. Drag inside the box to move it, drag a handle to resize it, drag elsewhere (or with Shift) to draw a new box, click another object to select it. The wheel zooms.";
   const box = dialog("Keys", make("div", { class: "columns" }, table(rows.slice(0, half)), table(rows.slice(half))), make("p", {}, mouse),
     make("form", { method: "dialog", class: "row" }, make("button", { class: "primary" }, "Close")));
   box.classList.add("wide");

@@ -157,7 +157,7 @@ export function openLibrary(view) {
   const empty = make("div", { class: "empty", hidden: true }, make("p", {}, make("strong", {}, "No video yet")), make("p", {}, "Drop video files here, or choose them with “Add videos…”."), make("p", {}, "Or name them in the command: ", make("code", {}, "colocam serve RUN VIDEOS")));
   const clear = () => { find.value = ""; which.value = ALL; show(); find.focus(); };
   const sought = make("p", {}), none = make("div", { class: "empty", hidden: true, role: "status" }, sought, make("button", { type: "button", class: "primary", onclick: clear }, "Show all videos"));
-  const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page goes on by itself. What you changed waits in this browser."));
+  const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page reconnects by itself. Your changes are kept in this browser."));
   const chosen = make("div", { class: "row chosen", hidden: true }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, order, input, add),
@@ -187,7 +187,7 @@ function cardOf(video, { askRemove, retry, select, on }) {
       make("div", { class: "facts" }, title, make("span", { class: "dim" }, ...wholes(facts.filter(Boolean), " · ")), video.class_in_doubt && make("p", { class: "other-class" }, `Is it “${video.found}”? The model is not sure of the class.`), state)),
     video.state === "failed" && make("div", { class: "row again" },
       make("button", { type: "button", title: "Prepare this video again", onclick: (event) => retry(video, event.currentTarget) }, "Retry"),
-      make("span", { class: "dim small" }, video.fault === "machine" ? "The video itself may be sound." : "")),
+      make("span", { class: "dim small" }, video.fault === "machine" ? "The video itself may be fine." : "")),
     make("button", { type: "button", class: "quiet remove", "aria-label": `Remove ${video.name} from the library`, title: "Remove from the library", onclick: () => askRemove(video) }, "×"));
 }
 
@@ -197,7 +197,7 @@ function leftToDo(videos) {
   const minutes = Math.max(1, Math.round((frames * pace()) / 60)), count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const hours = Math.round(minutes / 6) / 10, time = minutes < 90 ? count(minutes, "minute") : `${hours} hours`;
   const check = frames ? `Left to do: ${count(open.length, "video")}, ${count(frames, "frame")} to check, about ${time}.` : videos.some((video) => video.state === "ready") ? "Nothing is left to check." : "";
-  return `${check}${unsure ? ` ${unsure === 1 ? "1 video is" : `${unsure} videos are`} probably of another class than the model says.` : ""}`;
+  return `${check}${unsure ? ` In ${count(unsure, "video")}, the class is probably wrong.` : ""}`;
 }
 
 // Parts of a line that is broken between them only.

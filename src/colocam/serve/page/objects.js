@@ -44,7 +44,7 @@ export class Objects {
   // The next one in this frame; where there is no other, of the whole video.
   step(back) {
     const here = this.numbersIn(this.view.position), numbers = here.some((one) => one !== this.selected) ? here : [...this.all.keys()];
-    if (!this.several) { tell("There is one object. Press I for another one.", "note"); return; }
+    if (!this.several) { tell("There is only one object. Press I to add another.", "note"); return; }
     const at = numbers.indexOf(this.selected), next = back ? at - 1 + (at < 0 ? 1 : 0) : at + 1;
     this.select(numbers[(next + numbers.length) % numbers.length]);
   }
@@ -77,11 +77,11 @@ export class Objects {
     view.send(actions.map((one) => ({ ...one, track: number })));
   }
 
-  // From this frame on it is another object.
+  // From this frame on it is a different object.
   split() {
     this.view.flush();
     const { view } = this, { position, video } = view, there = (from, to) => { for (let at = from; at < to; at++) if (this.box(this.selected, at)) return true; return false; };
-    if (!there(0, position) || !there(position, video.frame.length)) { tell("There is nothing to split: this object is on one side of this frame only.", "note"); return; }
+    if (!there(0, position) || !there(position, video.frame.length)) { tell("There is nothing to split: this object is only on one side of this frame.", "note"); return; }
     const into = this.nextNumber(), actions = this.numbered(this.selected, [{ kind: "move", ...view.span(position, video.frame.length), into }]);
     this.selected = actions.at(-1).into;
     view.send(actions);
@@ -122,7 +122,7 @@ export class Objects {
   }
 
   toggleAlone() {
-    if (!this.several) { tell("There is one object, so no other one can be hidden.", "note"); return; }
+    if (!this.several) { tell("There is only one object, so there is nothing to hide.", "note"); return; }
     this.alone = !this.alone;
     this.view.changed();
   }

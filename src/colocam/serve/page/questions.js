@@ -61,7 +61,7 @@ export function askClass(names, present, scope, choose, add) {
     if (digit >= 1 && digit <= Math.min(9, names.length)) { event.preventDefault(); use({ name: names[digit - 1] }); }
   };
   const submit = (event) => { event.preventDefault(); if (offered.length) use(offered[marked]); };
-  const box = dialog("Which class is it?", make("p", { class: "dim" }, `The class counts for ${scope}.`),
+  const box = dialog("Which class is it?", make("p", { class: "dim" }, `The class applies to ${scope}.`),
     make("form", { class: "row", onsubmit: submit, onkeydown: keys }, make("label", { for: "new-class" }, "Class"), input, make("button", { class: "primary" }, "Use")),
     list, problem, choices(make("button", {}, "Cancel")));
   input.addEventListener("input", filter);
@@ -111,7 +111,7 @@ export function wordsOf(change) {
 // Two pages changed the same frames: show both; true to use mine. Escape chooses nothing, so the question is asked again.
 export function askConflict(theirs, mine) {
   const box = dialog("Changed on another page",
-    make("p", {}, "Another page changed the same frames after this page last saw them. Which version is right?"),
+    make("p", {}, "Another page changed the same frames after this page last loaded them. Which version is right?"),
     make("dl", { class: "both" }, make("dt", {}, make("i", { class: "theirs" }), "The other page"), ...theirs.map((one) => make("dd", {}, wordsOf(one.change))), make("dt", {}, make("i", { class: "mine" }), "This page"), make("dd", {}, wordsOf(mine))),
     choices(make("button", { value: "mine", class: "primary" }, "Use mine"), make("button", { value: "theirs" }, "Keep theirs")));
   box.classList.add("aside");

@@ -119,7 +119,7 @@ export class Saving {
       return true;
     }
     const away = error instanceof AwayError, many = this.waiting.length === 1 ? "1 change waits" : `${this.waiting.length} changes wait`;
-    this.told({ text: `not saved: ${away ? "the server is away" : error.message}; ${many} here`, kind: "bad" });
+    this.told({ text: `not saved: ${away ? "the server is not reachable" : error.message}; ${many} here`, kind: "bad" });
     this.store();
     setTimeout(() => this.send(), away ? RETRY : 2 * RETRY);
     return false;

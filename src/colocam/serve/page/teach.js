@@ -6,7 +6,7 @@ import { OTHER } from "./overlay.js";
 
 const EVERY = 10; // corrections from one lesson to the next
 const OPTION = "colocam-learn-often", COUNT = "colocam-unlearned", WATCHED = "colocam-lesson";
-const STATES = { never: "Nothing was learned yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
+const STATES = { never: "Nothing has been learned yet.", learning: "Learning… You can close this and go on correcting.", done: "", failed: "The lesson failed. Its output says why.", cancelled: "The lesson was cancelled: nothing has changed." };
 const STAGES = { classes: "new classes", head: "classes", threshold: "threshold", presence: "presence", decoder: "decoder" };
 const BEFORE = "#6ea8fe";
 
@@ -18,7 +18,7 @@ export async function corrected(view) {
   localStorage.setItem(COUNT, "0");
   try {
     const quick = await postJson("/api/lessons/quick", {});
-    tell(`Thresholds and presence follow your corrections (${quick.seconds.toFixed(1)} s). The video is being localized again.`, "note");
+    tell(`Thresholds and presence were updated from your corrections (${quick.seconds.toFixed(1)} s). The video is being localized again.`, "note");
     await view.renew();
   } catch (error) { tell(error.message); return; }
   try { await postJson("/api/lessons", {}); watchLesson(); } catch { /* the last lesson is still running: the next one has these corrections too */ }
@@ -31,7 +31,7 @@ export async function watchLesson(begun = true) {
   let lesson = { state: "learning" };
   while (lesson.state === "learning") {
     await new Promise((done) => setTimeout(done, 1500));
-    try { lesson = await getJson("/api/lessons"); } catch { /* the server is away: ask again */ }
+    try { lesson = await getJson("/api/lessons"); } catch { /* the server is not reachable: ask again */ }
   }
   if (sessionStorage.getItem(WATCHED) !== "yes") return; // told already
   sessionStorage.removeItem(WATCHED);
@@ -47,8 +47,8 @@ export async function learnDialog(view) {
   const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections"), source = make("p", { class: "dim" });
   const bar = make("progress", { max: "1", "aria-label": "Progress of the lesson" }), left = make("span", { class: "dim small" });
   const cancel = make("button", { type: "button" }, "Cancel the lesson"), running = make("div", { class: "row running", hidden: true }, bar, left, cancel);
-  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out: a change after which the model agrees less with them is not kept."),
-    source, make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, choose thresholds at once and learn in the background`)),
+  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out; a change is kept only if the model agrees with them as well as before."),
+    source, make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, update thresholds right away and learn in the background`)),
     make("div", { class: "row" }, start, state), running, agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),
     make("form", { method: "dialog", class: "row" }, make("button", {}, "Close")));
@@ -157,7 +157,7 @@ function proofOf({ proof }) {
   if (!proof) return [];
   const { verdict, videos, corrections, before, after, low, high, missing } = proof, count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
   const more = `Not enough yet: correct ${missing === 1 ? "1 more video" : `${missing} more videos`}.`;
-  const words = { better: "The new model is better.", unclear: `${more} The difference may be chance.`, "too few": more, unchanged: "Nothing that was learned agrees better, so the old model stays." }[verdict];
+  const words = { better: "The new model is better.", unclear: `${more} The difference may be chance.`, "too few": more, unchanged: "No update helped, so the old model stays." }[verdict];
   const difference = low === null || after === null ? "" : ` Difference of the mean IoU: ${signed(after - before)}, 95 % interval ${signed(low)} to ${signed(high)}.`;
   return [make("p", { class: `proof ${verdict === "better" ? "good" : ""}` }, make("strong", {}, words), `${difference} Measured with ${count(corrections, "held-out correction")} of ${count(videos, "video")}; interpolated frames do not count.`)];
 }
@@ -166,7 +166,7 @@ function proofOf({ proof }) {
 function agreementOf({ stages, held_out: frames }) {
   const before = stages[0], after = stages.filter((one) => one.kept).at(-1);
   if (!before) return [];
-  if (!frames) return [make("p", {}, "Done. No corrected video is held out, so nothing says whether the new model is better: correct frames of several videos.")];
+  if (!frames) return [make("p", {}, "Done. No corrected video was held out, so it is unknown whether the new model is better: correct frames in several videos.")];
   const share = (value) => (value === null || value === undefined ? "–" : percent(value)), number = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
   const row = (words, name, text) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, text(before[name])), make("td", {}, text(after[name])));
   const named = (kept) => stages.slice(1).filter((one) => one.kept === kept).map((one) => STAGES[one.name] || one.name).join(", ");
@@ -174,7 +174,7 @@ function agreementOf({ stages, held_out: frames }) {
   return [make("table", { class: "agreement" }, make("caption", {}, `Agreement with ${frames === 1 ? "1 held-out correction" : `${frames} held-out corrections`}`),
     make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "before"), make("th", { scope: "col" }, "after"))),
     make("tbody", {}, row("mean IoU of boxes", "iou", number), row("boxes with IoU above\u00a0½", "corloc", (value) => share(value === null || value === undefined ? value : value / 100)), ...(presence ? [row("loss of presence", "presence_loss", number)] : []))),
-  make("p", { class: "dim small" }, named(true) ? `Learned: ${named(true)}.` : "Nothing was learned that agrees as well with the held-out corrections, so the new model equals the old one.",
+  make("p", { class: "dim small" }, named(true) ? `Learned: ${named(true)}.` : "No update helped on the held-out corrections, so the new model is a copy of the old one.",
     named(true) && named(false) ? ` Not kept, because the model would agree less: ${named(false)}.` : "")];
 }
 

@@ -22,7 +22,7 @@ const GROUPS = [
   ["Object", [
     ["class", "Class…", "class", "C", "c", "Wrong class"],
     ["newObject", "New", "newObject", "I", "i", "Another object in this frame"],
-    ["split", "Split", "split", "S", "s", "From this frame on it is another object"]]],
+    ["split", "Split", "split", "S", "s", "From this frame on it is a different object"]]],
   ["Step", [
     ["undo", "Undo", "history", "Z", "z", "Undo"],
     ["redo", "Redo", "history", "Y", "y", "Redo"]]],
@@ -44,7 +44,7 @@ export function toolbarOf(on, ...more) {
   const close = () => menu.hidePopover();
   const items = MENU.map(([name, action, key, title]) => make("button", { type: "button", class: "quiet", title, "aria-keyshortcuts": key || null, onclick: () => { close(); on.act(action, {}); } }, name, key && make("kbd", {}, key)));
   const menu = make("div", { class: "menu", popover: "auto", id: "more-menu", "aria-label": "More", role: "group" }, ...items, ...more);
-  const open = make("button", { type: "button", class: "tool", title: "What is used rarely", "aria-haspopup": "true", popovertarget: "more-menu" }, icon("more"), make("span", {}, "More"));
+  const open = make("button", { type: "button", class: "tool", title: "Less common actions", "aria-haspopup": "true", popovertarget: "more-menu" }, icon("more"), make("span", {}, "More"));
   menu.addEventListener("toggle", (event) => {
     open.setAttribute("aria-expanded", String(event.newState === "open"));
     if (event.newState !== "open") return;

@@ -176,7 +176,7 @@ def corrected_frames(
                 changed.append(any(correction.kind == "class" for correction in of_class))
     if not rows:
         reasons = "; ".join(left_out) or "no frame was set or checked by a person"
-        raise ColocamError(f"no correction belongs to a frame that can be read: {reasons}")
+        raise ColocamError(f"no correction is for a frame that can be read: {reasons}")
     kept = held_out_videos([clip.clip.video for clip in cached], history)
     held = [cached[index].clip.video in kept for index, *_ in rows]
     clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
