@@ -13,9 +13,8 @@ from colocam.errors import ColocamError, InterruptedRunError
 from colocam.models import LocalizerNet
 from colocam.models.model_file import load_model
 from colocam.run import open_run
+from colocam.training import keep_start, validation
 from colocam.training import rounds as module
-from colocam.training import validation
-from colocam.training.keep_start import reading_helps
 from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, best_model, box_labels
 from tests.helpers.lessons import read_class_in_map
 
@@ -139,16 +138,18 @@ def test_the_class_is_read_in_the_map_if_this_helps(helps, collection, train, tm
 
 
 @pytest.mark.parametrize("helps", [True, False])
-def test_reading_helps_where_held_out_tags_are_likelier(helps, own_run):
+def test_the_map_is_read_unless_held_out_tags_are_much_less_likely(helps, own_run, monkeypatch):
     read_class_in_map(own_run)
     model = load_model(own_run)
     frames = torch.randint(0, 256, (4, 3, 32, 32), generator=torch.Generator().manual_seed(0)).float()
     with torch.inference_mode():
         gain = model.net(frames).class_logits.log_softmax(1) - model.net.classifier.logits(frames).log_softmax(1)
-    classes = gain.argmax(1) if helps else gain.argmin(1)
-    samples = SimpleNamespace(batches=lambda *_: [(frames, classes)])
+    lost = -float(gain.amin(1).mean())
+    assert lost > 0
+    samples = SimpleNamespace(batches=lambda *_: [(frames, gain.argmin(1))])
     validator = SimpleNamespace(samples=samples, device=torch.device("cpu"))
-    assert reading_helps(model, validator) == helps
+    monkeypatch.setattr(keep_start, "MARGIN", lost + (0.01 if helps else -0.01))
+    assert keep_start.reading_helps(model, validator) == helps
 
 
 def test_a_threshold_that_is_missing_is_named(trained, tmp_path):

@@ -289,7 +289,7 @@ class LocalizerStage(Optimization):
     crop_head: bool | Literal["auto"] = False
     """Read the class from a crop around the object, by a head of its own; auto: where held-out tags are likelier so."""
     class_in_map: bool | Literal["auto"] = False
-    """Read the class, without a crop head, from features weighted by the map; auto: if held-out tags are likelier."""
+    """Read the class, without a crop head, from features weighted by the map; auto: unless held-out tags object."""
 
     @model_validator(mode="after")
     def _is_used(self) -> "LocalizerStage":
