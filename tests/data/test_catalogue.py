@@ -202,9 +202,9 @@ def test_videos_beside_the_tags_of_a_split_are_named(tmp_path, capsys):
         (["cat/a.mp4", "dog/a.mp4", "test/cat/a.mp4", "test/Dog/a.mp4"], r"test: .* Dog, .* tags are cat and dog"),
         (["train/cat/a.mp4", "train/dog/a.mp4", "test/bird/a.mp4"], r"test: .* bird, .* tags are cat and dog"),
         (["cat/a.mp4", "dog/a.mp4", "train/0001/shot.mp4"], r"train: .* 0001, .* tags are cat and dog"),
-        (["val/cat/a.mp4", "test/cat/a.mp4"], "test and val are splits, and there is no folder train"),
+        (["val/cat/a.mp4", "test/cat/a.mp4"], "test and val are splits, but there is no folder train"),
         (["train/a.mp4", "test/cat/b.mp4"], "no tag has a folder in train: put the videos into VIDEOS/train/<tag>/"),
-        (["train/a.mp4", "test/b.mp4"], "test: no folder of a tag in it"),
+        (["train/a.mp4", "test/b.mp4"], "test: it has no folder named after a tag"),
         (["cat/a.mp4", "dog/a.mp4", "test/notes.txt"], "test: no video in it"),
     ],
 )

@@ -38,9 +38,9 @@ def test_maps_of_a_data_set_are_weighed_by_hand(evaluated, collection, red):
         np.testing.assert_allclose(found, weighed_by_hand(level, image[0] / image.max()), atol=1)
 
 
-def test_results_of_the_model_alone_stay_as_they_are(evaluated, trained, collection):
+def test_results_of_the_model_alone_stay_as_they_are(evaluated, own_run, collection):
     _, result = evaluated
-    alone = evaluate(trained, collection.truth, options=Options("cpu"))
+    alone = evaluate(own_run, collection.truth, options=Options("cpu"))
     assert result.methods["colocam"] == alone.methods["colocam"]
     assert result.methods["colocam + red"].keys() == alone.methods["colocam"].keys()
     assert not any("+" in name for name in alone.methods)

@@ -101,7 +101,7 @@ def test_names_are_unique_short_and_without_folders(tmp_path):
 def test_damaged_labels(tmp_path, colocam):
     labels, out = make_labels(tmp_path / "labels", ["a.mp4", "b.mp4"]), tmp_path / "out"
     both = colocam("export", labels, labels, "--to", "coco", "-o", out)
-    assert both.error.startswith("error: a folder of 'colocam label' is exported by itself")
+    assert both.error.startswith("error: a folder of 'colocam label' must be exported on its own")
     assert "--video must be the folder" in colocam("export", labels, "--video", "x", "--to", "coco", "-o", out).error
     part = next((labels / "parts").rglob("*.parquet"))
     whole = part.read_bytes()

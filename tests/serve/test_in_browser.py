@@ -70,7 +70,7 @@ def test_the_page_asks_whether_the_object_was_there_all_the_time(page, make_vide
         opened.press("z", "Shift+A")
         assert state()[7:29] == [BOX, FOLLOWS] + [BOX] * 17 + [FOLLOWS, FOLLOWS, BOX]
         opened.press("l")
-        opened.until("document.querySelector('.doubt')?.textContent.includes('59 % checked, 9 % interpolated')")
+        opened.until("document.querySelector('.doubt')?.textContent.includes('59 % checked · 9 % interpolated')")
 
 
 def test_drag_draws_moves_and_resizes(one):
@@ -396,7 +396,7 @@ def test_dialogs_say_what_went_wrong_and_remember_the_format(one, tmp_path):
     one.page.select_option("#format", "yolo")
     with one.page.expect_download():
         one.click("Export")
-    one.until("document.querySelector('dialog[open] output.dim').textContent.includes('yolo.zip holds 1 video')")
+    one.until("document.querySelector('dialog[open] output.dim').textContent.includes('yolo.zip contains 1 video')")
     one.press("Escape")
     one.click("Export…")
     one.until("document.querySelector('dialog[open] #format')")

@@ -128,7 +128,7 @@ def test_the_library_says_what_is_left_to_do_and_which_class_is_in_doubt(one):
     results.rows.probability[:] = 0.4
     one.library.tallies._known.clear()
     one.page.reload()
-    one.until("document.querySelector('.left')?.textContent.includes('1 video is probably of another class')")
+    one.until("document.querySelector('.left')?.textContent.includes('In 1 video, the class is probably wrong')")
     assert "Is it “cat”?" in one.page.locator(".other-class").inner_text()
     one.page.select_option("#which", "class in doubt")
     assert one.page.locator(".video").count() == 1

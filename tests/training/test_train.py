@@ -114,7 +114,7 @@ def test_any_cam_may_be_the_source_of_the_seeds(fit, collection):
     chosen = json.loads((run / "classifier" / "cam.json").read_text(encoding="utf-8"))
     assert chosen["corloc"] == pytest.approx(max(line["corloc"] for line in lines), rel=1e-4)
     assert list(evaluate(run, collection.truth).methods) == ["gradcam++", "colocam"]
-    with pytest.raises(ColocamError, match=r"another configuration \(cam: gradcam\+\+ there, layercam now\)"):
+    with pytest.raises(ColocamError, match=r"a different configuration \(cam: gradcam\+\+ there, layercam now\)"):
         fit("localizer.epochs=1", boxes=collection.truth)
 
 
