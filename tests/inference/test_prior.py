@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from colocam.boxes.candidates import consensus_boxes
-from colocam.config import Backbone
-from colocam.config.card import Card
 from colocam.config.options import Options
 from colocam.errors import ColocamError
 from colocam.inference import Localizer
@@ -20,6 +18,7 @@ from colocam.inference.network import NetworkOutput, completed
 from colocam.maps.prior import open_prior
 from colocam.types import VideoFrame
 from colocam.video.frame_choice import ALL
+from tests.helpers.cards import cat_or_dog
 from tests.helpers.red_prior import weighed_by_hand, write_red_prior
 
 SIDE = 64
@@ -47,18 +46,10 @@ def red(tmp_path_factory):
 
 
 def localizer_of(prior=None, **options):
-    card = Card(
-        method="colocam",
-        tags=("cat", "dog"),
-        size=SIDE,
-        threshold=0.4,
-        threshold_from="tags-only",
-        backbone=Backbone(name="resnet18"),
-        decoder=(8,),
-        chooser="consensus",
-    )
     opened = None if prior is None else open_prior(prior)
-    return Localizer(BlueNetwork(), card, Options(**{"smooth": "none", "prior": prior, **options}), prior=opened)
+    return Localizer(
+        BlueNetwork(), cat_or_dog(SIDE), Options(**{"smooth": "none", "prior": prior, **options}), prior=opened
+    )
 
 
 def picture(x, y):

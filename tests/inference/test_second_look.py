@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from colocam.boxes.iou import iou
-from colocam.config import Backbone, load_config
-from colocam.config.card import Card, read_card
+from colocam.config import load_config
+from colocam.config.card import read_card
 from colocam.config.options import Options
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
@@ -17,6 +17,7 @@ from colocam.inference.network import NetworkOutput, completed
 from colocam.inference.second_look import square_around
 from colocam.temporal.look import Look, Square
 from colocam.types import VideoFrame
+from tests.helpers.cards import cat_or_dog
 
 SIDE = 64
 WIDTH, HEIGHT = 320, 240
@@ -49,17 +50,7 @@ class RedNetwork:
 
 
 def localizer_of(network, looks=2, **options):
-    card = Card(
-        method="colocam",
-        tags=("cat", "dog"),
-        size=SIDE,
-        threshold=0.4,
-        threshold_from="tags-only",
-        backbone=Backbone(name="resnet18"),
-        decoder=(8,),
-        chooser="consensus",
-    )
-    return Localizer(network, card, Options(looks=looks, **{"smooth": "none", **options}))
+    return Localizer(network, cat_or_dog(SIDE), Options(looks=looks, **{"smooth": "none", **options}))
 
 
 def picture(x, y, width=30, height=20):

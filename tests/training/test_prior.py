@@ -7,10 +7,10 @@ from colocam.config import load_config
 from colocam.config.card import PriorOfLabels, read_card
 from colocam.data.batches import spread_samples
 from colocam.errors import ColocamError
-from colocam.maps.mapper import map_batches
+from colocam.maps.mapper import map_batches, model_mapper
 from colocam.run import open_run
 from colocam.training import rounds
-from colocam.training.rounds import best_model, box_labels, model_mapper
+from colocam.training.rounds import best_model, box_labels
 from colocam.utils.digests import file_digest
 from tests.helpers.red_prior import weighed_by_hand, write_red_prior
 

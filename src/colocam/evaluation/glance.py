@@ -18,8 +18,9 @@ from colocam.boxes.iou import iou
 from colocam.boxes.quantize import tags_only_threshold
 from colocam.data.batches import Samples, labeled_samples, scaled_boxes, spread_samples
 from colocam.data.truth import read_truth
+from colocam.evaluation.metrics.hits import RIGHT
 from colocam.evaluation.run_evaluation import original_images
-from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
+from colocam.maps.mapper import Mapper, map_batches, model_mapper
 from colocam.models.model_file import load_model
 from colocam.run import Run, open_run
 from colocam.temporal.path import boxes_of_shots
@@ -31,8 +32,6 @@ from colocam.video.drawing import draw_localization
 COLUMNS = 3
 OF_A_VIDEO = 8
 """Frames of a video without true boxes, whose shot chooses the box of the one that is shown; frames that count."""
-RIGHT = 0.5
-"""IoU from which a box is right."""
 LONGEST = 384
 """Longer side of a frame in the picture, in pixels: labels need room."""
 GAP = 6
@@ -152,8 +151,7 @@ def right_in(folder: Path, boxes: Path) -> Right:
     model = load_model(run.model_folder(run.config.methods[0]))
     net, card = model.net.to(run.device).eval(), model.card
     samples = labeled_samples(run.clips("test"), card.tags, truth, OF_A_VIDEO, present=True)
-    mapper = decoder_mapper(net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
-    maps = np.concatenate(list(map_batches(mapper, samples, card.size, run.device)))
+    maps = np.concatenate(list(map_batches(model_mapper(model), samples, card.size, run.device)))
     corners, found = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
     true = scaled_boxes(samples, truth, maps.shape[1])
     overlaps = [float(iou(box, of_frame).max()) for box, of_frame in zip(corners, true, strict=True)]

@@ -15,6 +15,7 @@ from colocam.maps.postprocess import of_classes, postprocess
 from colocam.maps.prior import Prior, weigh_by_prior
 from colocam.models import LocalizerNet, foreground
 from colocam.models.cam_formulas import full_size
+from colocam.models.model_file import Model
 from colocam.temporal.cuts import color_histograms, find_cuts, window_starts
 from colocam.temporal.smoothing import OFFLINE
 from colocam.types import ColorMean, Levels
@@ -63,6 +64,12 @@ def decoder_mapper(
         return foreground(map_logits), of_classes(activations, classes) if focus else None
 
     return Mapper(draw, color_mean, chooser, threshold, power=float(focus))
+
+
+def model_mapper(model: Model) -> Mapper:
+    """The maps of a model, with its post-processing."""
+    card = model.card
+    return decoder_mapper(model.net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
 
 
 @torch.inference_mode()

@@ -14,14 +14,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from colocam.maps.mapper import map_batches
+from colocam.maps.mapper import map_batches, model_mapper
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.localizer_net import expanded
 from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.training.loop import Journal
-from colocam.training.rounds import model_mapper
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
 from colocam.utils.progress import say

@@ -24,7 +24,7 @@ from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
-from colocam.maps.mapper import Mapper, decoder_mapper, map_batches
+from colocam.maps.mapper import map_batches, model_mapper
 from colocam.maps.prior import Prior, open_prior
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Model, load_model
@@ -144,12 +144,6 @@ def best_model(
         prior=read_prior(run, method),
     )
     return Model(net, card)
-
-
-def model_mapper(model: Model) -> Mapper:
-    """The maps of a model, with its post-processing."""
-    card = model.card
-    return decoder_mapper(model.net, card.color_mean, focus=card.focus_power(), chooser=card.chooser)
 
 
 def keep_prior(run: Run, method: str) -> None:

@@ -16,6 +16,7 @@ from colocam.data.frame_cache import CachedClip
 from colocam.data.truth import Truth, read_truth
 from colocam.errors import ColocamError, InterruptedRunError, NearChanceError
 from colocam.losses import Term
+from colocam.maps.mapper import model_mapper
 from colocam.maps.prior import open_prior
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.localizer_net import check_frames
@@ -26,7 +27,7 @@ from colocam.training.distributed import alone, first, joined, require_same, wor
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.keep_start import keep_decoder, reading_helps, say_time, with_classifier
 from colocam.training.loop import AfterEpoch, Journal
-from colocam.training.rounds import best_model, keep_prior, model_mapper, open_teacher, say_color_mean, train_method
+from colocam.training.rounds import best_model, keep_prior, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.start import adopted, default_preset

@@ -24,14 +24,13 @@ from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels.corrections import Correction
 from colocam.labels.labeled_videos import LeftOut
 from colocam.maps.foreground import foreground_of
-from colocam.maps.mapper import map_batches
+from colocam.maps.mapper import map_batches, model_mapper
 from colocam.models import foreground
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import LEAST_FOREGROUND, LIMIT, Calibration, calibrate, with_foreground
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames, video_weights
-from colocam.training.rounds import model_mapper
 from colocam.types import Float64Array, Levels
 
 GRID: Float64Array = np.arange(1, 200) / 200
