@@ -20,11 +20,12 @@ TOP = {"README.md": "index.md", "docs/README.md": "contents.md", "CHANGELOG.md":
 """Pages with another path on the site than in ``docs``."""
 PUBLIC = (
     *("colocam", "colocam.types", "colocam.errors", "colocam.run", "colocam.config", "colocam.video", "colocam.data"),
+    "colocam.data.youtube_objects",
     *("colocam.models", "colocam.cams", "colocam.cams.clip", "colocam.losses", "colocam.losses.affinity"),
     # In place of its package, whose function train has the name of this module: griffe finds the module.
     *("colocam.training.train", "colocam.training.learning"),
     *("colocam.inference", "colocam.boxes", "colocam.segment", "colocam.labels", "colocam.evaluation.metrics"),
-    *("colocam.report", "colocam.report.run_review", "colocam.utils.extensions"),
+    *("colocam.report", "colocam.demo", "colocam.utils.extensions"),
     *("colocam.integrations.cvat_tasks", "colocam.integrations.fiftyone_sample", "colocam.integrations.hub_model"),
     *("colocam.integrations.label_studio_backend", "colocam.integrations.supervision_detections"),
 )

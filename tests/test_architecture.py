@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import runpy
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -188,17 +189,42 @@ def test_at_most_five_modules_at_the_top():
     assert top <= {"types", "errors", "run"}
 
 
+ADAPTERS = "colocam.integrations"
+"""The one package whose ``__all__`` lists modules."""
+
+
 def public_modules() -> set[str]:
     """The modules that the architecture page calls public, beside the packages with ``__all__``."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"`(colocam(?:\.\w+)+)`", text.split("## What is public")[1].split("##")[0]))
-    return listed | {module for module in MODULES if module.startswith("colocam.integrations.")}
+    adapters = {f"{ADAPTERS}.{name}" for name in import_module(ADAPTERS).__all__}
+    return (listed | adapters) - {ADAPTERS}
 
 
 def is_public(module: str, name: str) -> bool:
-    if module in public_modules() - {"colocam.integrations"}:
+    if module in public_modules():
         return not name.startswith("_")
     return name in getattr(import_module(module), "__all__", ())
+
+
+PACKAGES = sorted({name_of(path.with_name("__init__.py")) for path in FILES})
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_package_says_what_it_is_for_and_what_is_public(package):
+    documentation = ast.get_docstring(tree_of(MODULES[package])) or ""
+    listed = import_module(package).__all__
+    assert re.match(r"\S.*[.:]$", documentation.partition("\n")[0]), "its first line says what it is for"
+    assert bool(listed) != bool(re.search(r"^Private\b", documentation, re.MULTILINE))
+    assert [name for name in listed if name.startswith("_") and not name.startswith("__")] == []
+    for name in listed:  # that of the integrations lists modules, which may need packages that are not installed
+        assert f"{package}.{name}" in MODULES if package == ADAPTERS else hasattr(import_module(package), name)
+
+
+def test_the_api_reference_has_what_is_public():
+    public = {package for package in PACKAGES if import_module(package).__all__} | public_modules()
+    documented = {*runpy.run_path(str(ROOT / "scripts" / "docs_pages.py"))["PUBLIC"]}
+    assert documented == public - {ADAPTERS, "colocam.training"} | {"colocam.training.train"}
 
 
 def documented_imports() -> Iterator[tuple[str, str, str]]:

@@ -1,6 +1,8 @@
 """The command line. Each command reads its arguments and calls one function of the library.
 
 torch is imported inside the commands, so that ``colocam --help`` is fast.
+
+Private: the commands are the interface.
 """
 
 import atexit
@@ -22,6 +24,8 @@ from colocam.utils.extensions import VARIABLE, load_extensions
 from colocam.utils.extras import EXTRAS, not_installed, report_text, version_text
 from colocam.utils.files import os_error_text
 from colocam.utils.progress import end_like_ctrl_c, leave, say
+
+__all__: list[str] = []
 
 app = typer.Typer(
     help="Find objects in videos: boxes, heat-maps and tracks, learned from one tag per video.",

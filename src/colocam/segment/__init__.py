@@ -12,6 +12,8 @@ from colocam.segment.segmenter import Segmenter
 from colocam.utils.extras import not_installed
 from colocam.utils.files import stored
 
+__all__ = ["Segmenter", "load_segmenter"]
+
 WANTED = "give MobileSAM's weights as .safetensors, or 'ENCODER.onnx,DECODER.onnx', or a folder that holds this pair"
 _ONNX = {".onnx", ".ort"}
 

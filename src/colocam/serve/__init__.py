@@ -7,4 +7,8 @@ A *correction* is what a person does in one step; undo and redo are corrections,
 thing about one object in a stretch of frames. An *event* is a correction as it is stored: with version, time and a name
 (:mod:`colocam.serve.store`). *Marks* are what all corrections together say about each frame
 (:mod:`colocam.serve.marks`). ``labels.Correction``, here ``FrameCorrection``, is one frame of them in a file.
+
+Private: the command is the interface.
 """
+
+__all__: list[str] = []

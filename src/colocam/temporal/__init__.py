@@ -1,1 +1,6 @@
-"""Boxes over time: cuts between shots, presence, the best path, smoothing, tracks of several objects."""
+"""Boxes over time: cuts between shots, presence, the best path, smoothing, tracks of several objects.
+
+Private.
+"""
+
+__all__: list[str] = []

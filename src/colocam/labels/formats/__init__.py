@@ -15,6 +15,8 @@ To add one, write a function and register it:
 ...     return [ImportedVideo((path.stem,), tracks_of_frames(labels))]
 >>> FORMATS["mine"] = Format("a list of boxes per video", write, read=read)
 >>> del FORMATS["mine"]
+
+Private: ``colocam.labels`` lists what is public of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,6 +42,8 @@ from colocam.labels.table_files import tables_of
 from colocam.utils.extensions import unknown
 from colocam.utils.files import atomic_folder
 from colocam.utils.progress import say
+
+__all__: list[str] = []
 
 MARKER = ".colocam-export.json"
 """File that marks a folder as an export."""
