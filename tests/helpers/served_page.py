@@ -133,7 +133,7 @@ class ServedPage:
         return objects
 
     def said(self):
-        """Kinds of the first actions of all changes that are stored."""
+        """Kinds of the first actions of all corrections that are stored."""
         return [event.correction.actions[0].kind for event in self.store.events(self.video)]
 
     def click(self, name):

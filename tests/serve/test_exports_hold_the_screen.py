@@ -1,4 +1,4 @@
-"""Every export holds what the screen shows, frame by frame, after random changes of a page."""
+"""Every export holds what the screen shows, frame by frame, after random corrections of a page."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from tests.helpers.random_changes import random_changes
+from tests.helpers.random_corrections import random_corrections
 from tests.helpers.served_library import MovingBox, gray_video
 from tests.helpers.served_page import served_page
 
@@ -150,8 +150,8 @@ def test_every_export_holds_what_the_screen_shows(make_video, tmp_path, page, in
         one.open()
         for seed in range(6):
             rng = np.random.default_rng(seed)
-            for change in random_changes(rng, COUNT, most=6):
-                one.server.post(change)  # an undo of nothing is refused, here as on a page
+            for correction in random_corrections(rng, COUNT, most=6):
+                one.server.post(correction)  # an undo of nothing is refused, here as on a page
                 one.server.wait()
             one.page.evaluate("window.colocam.renew()")
             screen = one.page.evaluate(SCREEN)

@@ -162,12 +162,12 @@ def test_a_video_that_is_not_localized_says_so_and_cards_show_their_box(one):
     position = int(one.library.video(one.video).index.thumbnail[0])
     assert float(rectangle.get_attribute("x")) == 5 + position
     video = one.library.video(one.video)
-    kept, video.results, video.found, video.state = video.results, None, {}, "localizing"
+    kept, video.results, video.results_by_key, video.state = video.results, None, {}, "localizing"
     one.page.goto(f"{one.address}/#video={one.video}")
     one.until("document.querySelector('.frame-facts .kind')?.textContent === 'not localized yet'")
     assert "once the video is localized" in one.page.locator(".queue-head").inner_text()
     assert "–" in one.page.locator(".number-fact").first.inner_text()
-    video.results, video.found, video.state = kept, {one.library.active.key: kept}, "ready"
+    video.results, video.results_by_key, video.state = kept, {one.library.active.key: kept}, "ready"
     one.until_box(5, 6, 25, 30)
 
 

@@ -77,7 +77,7 @@ def test_the_model_in_use_is_remembered(make_video, tmp_path):
     with serving(tmp_path / "page", [video], beside=[other]) as server:
         assert server.library.active.title == "other.onnx"
         video, first = server.library.videos()[0], server.library.first.key
-        assert first not in video.found  # nobody asked for the first model yet
+        assert first not in video.results_by_key  # nobody asked for the first model yet
         eventually(lambda: "results" in server.client.get(f"/api/videos/{video.id}?model={first}").json())
     with serving(tmp_path / "page") as server:  # it is gone
         assert server.library.active.title == "model.onnx"

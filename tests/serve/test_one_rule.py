@@ -1,4 +1,4 @@
-"""One rule for marks: ``page/marks.js`` and ``serve/marks.py`` give the same for the same changes.
+"""One rule for marks: ``page/marks.js`` and ``serve/marks.py`` give the same for the same corrections.
 
 Both run the cases of ``marks.json``, which say what the screen shows, and the same random histories.
 """
@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from colocam.serve.exchange import object_rows
 from colocam.serve.marks import Correction, frame_states, history_of, objects_of
 from colocam.serve.video_data import VideoResults
-from tests.helpers.random_changes import random_changes
+from tests.helpers.random_corrections import random_corrections
 from tests.helpers.served_results import results_of
 
 CASES = json.loads((Path(__file__).parent / "marks.json").read_text(encoding="utf-8"))
@@ -21,9 +21,9 @@ REPLAY = """
 async (cases) => {
   const address = document.querySelector("link[rel=modulepreload][href$='/marks.js']");
   const rule = await import(address.href);
-  return cases.map(({ changes, count, cuts, absent, model }) => {
+  return cases.map(({ corrections, count, cuts, absent, model }) => {
     const history = { done: [], undone: [] }, results = { box: model, tag: model.map(() => "cat") };
-    for (const change of changes) rule.applyChange(history, change);
+    for (const correction of corrections) rule.applyCorrection(history, correction);
     const frames = [...model.keys()], objects = rule.objectsOf(history.done, frames, cuts, absent);
     const all = (marks, look) => frames.map((at) => look(marks, results, at));
     return {
@@ -41,9 +41,9 @@ async (cases) => {
 
 def in_python(case):
     """What :data:`REPLAY` gives, by the server."""
-    changes = TypeAdapter(list[Correction]).validate_python(case["changes"])
+    corrections = TypeAdapter(list[Correction]).validate_python(case["corrections"])
     results: VideoResults = results_of(case["model"], case["cuts"], case["absent"])
-    objects = objects_of(history_of(changes).actions, results.index.frames, results.index.cuts, results.absent)
+    objects = objects_of(history_of(corrections).actions, results.index.frames, results.index.cuts, results.absent)
     listed = {}
     for number, marks in objects.items():
         rows = object_rows(results, marks)
@@ -76,8 +76,8 @@ def random_case(seed):
     cuts = sorted({0, *rng.integers(1, count, int(rng.integers(0, 3))).tolist()})
     absent = [at for at in range(count) if rng.random() < 0.3]
     model = [None if rng.random() < 0.3 else [at + 1, 2, at + 9, 10] for at in range(count)]
-    changes = random_changes(rng, count)
-    return {"changes": changes, "count": count, "cuts": cuts, "absent": absent, "model": model}
+    corrections = random_corrections(rng, count)
+    return {"corrections": corrections, "count": count, "cuts": cuts, "absent": absent, "model": model}
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
@@ -94,7 +94,7 @@ def said(replayed, case):
         assert replayed["objects"][number]["shown_tag"] == tags
 
 
-def test_the_page_shows_what_the_cases_say_and_agrees_with_the_server_after_random_changes(one):
+def test_the_page_shows_what_the_cases_say_and_agrees_with_the_server_after_random_corrections(one):
     for replayed, case in zip(one.page.evaluate(REPLAY, CASES), CASES, strict=True):
         said(replayed, case)
         same(replayed, in_python(case), case["name"])
@@ -109,7 +109,7 @@ def test_a_split_changes_no_box(seed):
     before = in_python(case)
     for number in before["objects"]:
         move = {"kind": "move", "start": 4, "stop": 10, "into": 9} | ({"track": int(number)} if number != "1" else {})
-        after = in_python({**case, "changes": [*case["changes"], {"kind": "edit", "actions": [move]}]})
+        after = in_python({**case, "corrections": [*case["corrections"], {"kind": "edit", "actions": [move]}]})
         shown = {other: own["shows"] for other, own in after["objects"].items()}
         nothing = np.full((10, 4), np.nan)
         halves = shown.get(number, nothing)[:4], shown.get("9", nothing)[4:]

@@ -16,7 +16,7 @@ from colocam.serve.clicks import Click, box_in_map, box_of_segmenter, embed
 from colocam.serve.guard import RefusalError
 from colocam.serve.library import Library
 from colocam.serve.video_data import Video
-from colocam.serve.video_routes import Chosen, Found, OneVideo, Served
+from colocam.serve.video_routes import Chosen, OneVideo, Results, Served
 from colocam.types import Image
 
 MOST = 32
@@ -62,13 +62,13 @@ def click(
     video: OneVideo,
     library: Served,
     chosen: Chosen,
-    found: Found,
+    results: Results,
     request: Request,
     frame: Annotated[int, InPath(ge=0, le=1 << 32)],
     clicks: Annotated[list[Point], Body(embed=True, max_length=MOST)],
 ) -> dict[str, Any]:
     """The box of the object that was clicked on, and what found it; without clicks, only prepare the frame."""
-    frames = found.index.frames
+    frames = results.index.frames
     position = int(frames.searchsorted(frame))
     if position == len(frames) or frames[position] != frame:
         raise RefusalError(404, f"{video.name} has no frame {frame}")
@@ -77,12 +77,12 @@ def click(
         embedded, image = request.app.state.embedded.get(library, video, frame, segmenter)
     if not clicks:
         return {"box": None, "by": ""}
-    points = [Click(one.x, one.y, one.inside) for one in clicks]
+    points = [Click(point.x, point.y, point.inside) for point in clicks]
     if not any(point.inside for point in points):
         raise RefusalError(
             422, "no click is on the object: click on it first, then with Alt on what does not belong to it"
         )
-    source, levels = found.index.source, found.maps[position]
+    source, levels = results.index.source, results.maps[position]
     if segmenter is not None:
         box, by = box_of_segmenter(segmenter, embedded, image, levels, points), segmenter.name
     else:

@@ -108,10 +108,10 @@ def _cut(box: Float64Array, click: Click, kept: Sequence[Click]) -> Float64Array
     if not (x1 < x < x2 and y1 < y < y2):
         return box
     parts = [(x, y1, x2, y2), (x1, y, x2, y2), (x1, y1, x, y2), (x1, y1, x2, y)]
-    holding = [one for one in parts if all(one[0] <= k.x <= one[2] and one[1] <= k.y <= one[3] for k in kept)]
+    holding = [part for part in parts if all(part[0] <= k.x <= part[2] and part[1] <= k.y <= part[3] for k in kept)]
     if not holding:
         return box
-    return np.array(max(holding, key=lambda one: (one[2] - one[0]) * (one[3] - one[1])))
+    return np.array(max(holding, key=lambda part: (part[2] - part[0]) * (part[3] - part[1])))
 
 
 def _area(box: Float64Array) -> float:
@@ -150,12 +150,12 @@ def box_of_segmenter(
     points = np.array([[click.x, click.y] for click in clicks]) * (inside / (width, height))
     labels = [POINT if click.inside else BACKGROUND for click in clicks]
     padded = np.concatenate([points, np.zeros((1, 2))]).astype(np.float32)
-    found = segmenter.masks(embedded, Prompts(padded[None, None], np.array([[[*labels, PADDING]]])))
-    logits, quality = fetch(found.logits, found.quality)()
+    masked = segmenter.masks(embedded, Prompts(padded[None, None], np.array([[[*labels, PADDING]]])))
+    logits, quality = fetch(masked.logits, masked.quality)()
     cells = logits.shape[-1]
     masks = [
-        mask_in_frame(one.astype(np.float32), (width, height), tuple(inside[0] * cells / segmenter.side))
-        for one in logits[0, 0]
+        mask_in_frame(logit.astype(np.float32), (width, height), tuple(inside[0] * cells / segmenter.side))
+        for logit in logits[0, 0]
     ]
     best = int(np.argmax([_worth(mask, levels, float(sure)) for mask, sure in zip(masks, quality[0, 0], strict=True)]))
     if not masks[best].any():

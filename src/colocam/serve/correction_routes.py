@@ -106,9 +106,9 @@ def formats() -> dict[str, Any]:
     first = {CORRECTIONS: "only what people said, for 'colocam learn'"}
     back = {CORRECTIONS: "what people said on another page"}
     return {
-        "export": first | {name: one.title for name, one in writable().items()},
-        "import": back | {name: one.title for name, one in readable().items()},
-        "images": [name for name, one in writable().items() if one.images],
+        "export": first | {name: format_.title for name, format_ in writable().items()},
+        "import": back | {name: format_.title for name, format_ in readable().items()},
+        "images": [name for name, format_ in writable().items() if format_.images],
     }
 
 
@@ -151,8 +151,8 @@ def make_export(new: NewExport, library: Served) -> dict[str, Any]:
             for path in sorted(made.rglob("*")):
                 if path.is_file() and not path.name.startswith("."):
                     zipped.write(path, path.relative_to(made))
-    for old in sorted(exports.glob("*.zip"), key=lambda one: one.stat().st_mtime_ns)[:-ARCHIVES]:
-        old.unlink(missing_ok=True)
+    for archive in sorted(exports.glob("*.zip"), key=lambda path: path.stat().st_mtime_ns)[:-ARCHIVES]:
+        archive.unlink(missing_ok=True)
     counted = summed(counts.frames for video in ready if (counts := library.tallies.of(video)) is not None)
     kept = {name: 0 if name in new.leave_out else count for name, count in counted._asdict().items()}
     return {
@@ -169,12 +169,13 @@ def _export(library: Library, videos: list[Video], new: NewExport, folder: Path)
     """Write labels below ``folder``; the folder that holds them, and what the format cannot hold."""
     made = folder / "labels"
     if new.to == CORRECTIONS:
-        found = all_corrections(library, videos)
-        if not found:
+        corrections = all_corrections(library, videos)
+        if not corrections:
             raise RefusalError(422, "nobody has corrected or accepted a frame yet, so there is nothing to export")
         made.mkdir()
         files = {video.id: video.file for video in videos}
-        write_corrections(made / "corrections.csv", [replace(one, path=files[one.content]) for one in found])
+        shown = [replace(correction, path=files[correction.content]) for correction in corrections]
+        write_corrections(made / "corrections.csv", shown)
         return made, []
     tables: list[Path] = []
     mixed = 0
@@ -229,18 +230,19 @@ async def take_labels(
         async with request.app.state.reading:
             correction, left_out = await run_in_threadpool(imported_correction, library, video, file, format)
     event = await run_in_threadpool(library.correct, video, client, version, correction)
-    return {"saved": event.made, "changed": len({one.start for one in correction.actions}), "left_out": left_out}
+    frames = {action.start for action in correction.actions}
+    return {"saved": event.made, "changed": len(frames), "left_out": left_out}
 
 
 def all_corrections(library: Library, videos: list[Video]) -> list[FrameCorrection]:
     """What people said about videos that are ready."""
-    found: list[FrameCorrection] = []
+    corrections: list[FrameCorrection] = []
     for video in videos:
         # A model that was just chosen may not have seen a video yet.
-        results = video.results or next(iter(video.found.values()), None)
+        results = video.results or next(iter(video.results_by_key.values()), None)
         if results is not None:
-            found += corrections_of(video, results, library.objects(video, results))
-    return found
+            corrections += corrections_of(video, results, library.objects(video, results))
+    return corrections
 
 
 @routes.get("/lessons")
@@ -252,11 +254,11 @@ def lesson(library: Served) -> dict[str, Any]:
     """
     status = library.lessons.status()
     path, lines = status.pop("path"), [library.without_paths(line) for line in status["lines"]]
-    model = next((one.key for one in library.models.all() if one.path == path), "")
+    learned = next((model.key for model in library.models.all() if model.path == path), "")
     counted = [counts for video in library.videos() if (counts := library.tallies.of(video)) is not None]
     corrected = [counts.corrections for counts in counted if counts.corrections]
     said = {"corrections": sum(corrected), "corrected_videos": len(corrected)}
-    return {**status, **said, "lines": lines, "model": model, "cannot_learn": library.lessons.refusal}
+    return {**status, **said, "lines": lines, "model": learned, "cannot_learn": library.lessons.refusal}
 
 
 @routes.post("/lessons", status_code=202)
@@ -288,12 +290,12 @@ def models(library: Served) -> dict[str, Any]:
     videos = [video for video in library.videos() if video.index is not None]
     listed = [
         {
-            "key": one.key,
-            "title": one.title,
-            "seen": sum(library.found(video, one) is not None for video in videos),
-            "problem": library.problems.get(one.key, ""),
+            "key": model.key,
+            "title": model.title,
+            "seen": sum(library.results_of(video, model) is not None for video in videos),
+            "problem": library.problems.get(model.key, ""),
         }
-        for one in library.models.all()
+        for model in library.models.all()
     ]
     return {"active": library.active.key, "first": library.first.key, "videos": len(videos), "models": listed}
 
@@ -311,18 +313,22 @@ def changes(library: Served, after: Annotated[str, Query(pattern=KEY)], before: 
     old, new = model_of(library, before), library.models.get(after)
     library.look(new)
     videos = [video for video in library.videos() if video.index is not None]
-    found = [(video, library.found(video, old), library.found(video, new)) for video in videos]
-    compared = [(video, before, after) for video, before, after in found if before is not None and after is not None]
-    moved = [one for video, before, after in compared for one in _moved(video, before, after)]
-    moved.sort(key=lambda one: one["overlap"])
-    return {"videos": len(videos), "compared": len(compared), "moved": moved[:SHOWN]}
+    compared = 0
+    moved: list[dict[str, Any]] = []
+    for video in videos:
+        old_results, new_results = library.results_of(video, old), library.results_of(video, new)
+        if old_results is not None and new_results is not None:
+            compared += 1
+            moved += _moved(video, old_results, new_results)
+    moved.sort(key=lambda frame: frame["overlap"])
+    return {"videos": len(videos), "compared": compared, "moved": moved[:SHOWN]}
 
 
 def overlaps(before: VideoResults, after: VideoResults) -> Float64Array:
     """(N,) IoU of the boxes of two models in each frame of a video; 1 where both find none."""
-    found = iou(before.rows.box, after.rows.box)
+    overlap = iou(before.rows.box, after.rows.box)
     neither: npt.NDArray[np.bool_] = np.isnan(before.rows.box[:, 0]) & np.isnan(after.rows.box[:, 0])
-    return np.where(neither, 1.0, found)
+    return np.where(neither, 1.0, overlap)
 
 
 def most_moved(overlap: Float64Array, most: int) -> list[int]:
@@ -331,7 +337,7 @@ def most_moved(overlap: Float64Array, most: int) -> list[int]:
     for position in np.argsort(overlap, kind="stable").tolist():
         if overlap[position] >= SAME or len(chosen) == most:
             break
-        if all(abs(position - one) >= APART for one in chosen):
+        if all(abs(position - other) >= APART for other in chosen):
             chosen.append(position)
     return chosen
 

@@ -77,28 +77,29 @@ def object_rows(results: VideoResults, marks: Marks) -> TableRows:
     sure = np.isin(marks.state, CHECKED)
     here = np.isfinite(box[:, 0])
     foreign = ~marks.main | (here & np.isnan(rows.box[:, 0]))
-    own = ~(drawn | absent | foreign)
+    untouched = ~(drawn | absent | foreign)
     return rows._replace(
         tag=[new or said or old for new, said, old in zip(marks.tag, marks.accepted_tag, rows.tag, strict=True)],
         probability=np.where(marks.main, rows.probability, np.nan),
         box=box,
         score=np.where(drawn, 1.0, np.where(here, np.where(foreign, np.nan, rows.score), 0.0)),
         presence=np.where(sure, here.astype(float), rows.presence),
-        margin=np.where(own, rows.margin, np.nan),
+        margin=np.where(untouched, rows.margin, np.nan),
         track=np.where(here, np.maximum(rows.track, 0), rows.track),
         # A mask belongs to the box of the model: a drawn box has none.
-        mask=[text if model else "" for model, text in zip(own.tolist(), rows.mask, strict=True)],
+        mask=[text if model else "" for model, text in zip(untouched.tolist(), rows.mask, strict=True)],
     )
 
 
 def others_left(results: VideoResults, objects: Mapping[int, Marks]) -> npt.NDArray[np.bool_]:
     """(n,) which further objects of the model nobody has said anything about: those that overlap no other object."""
     others = results.others
-    left, at = np.ones(len(others.frame), bool), results.other_positions
+    at = results.other_positions
+    unsaid = np.ones(len(others.frame), bool)
     for marks in objects.values():
         for boxes in (marks.box, marks.base):
-            left &= ~(iou(others.box, boxes[at]) >= SAME_OBJECT)
-    return left
+            unsaid &= ~(iou(others.box, boxes[at]) >= SAME_OBJECT)
+    return unsaid
 
 
 def known_states(results: VideoResults, objects: Mapping[int, Marks]) -> npt.NDArray[np.uint8]:
@@ -113,15 +114,15 @@ def classes_differ(rows: TableRows) -> int:
     classes: defaultdict[int, set[str]] = defaultdict(set)
     for row in np.flatnonzero(~np.isnan(rows.box[:, 0])).tolist():
         classes[int(rows.track[row])].add(rows.tag[row])
-    return sum(len(own) > 1 for track, own in classes.items() if track >= 0)
+    return sum(len(tags) > 1 for track, tags in classes.items() if track >= 0)
 
 
 def rows_at(results: VideoResults, objects: Mapping[int, Marks], rows: slice) -> tuple[VideoResults, dict[int, Marks]]:
     """Some rows of what a model found and of what people said, for :func:`corrected_rows`."""
-    found = TableRows._make(column[rows] for column in results.rows)
-    others = take_rows(results.others, np.flatnonzero(np.isin(results.others.frame, found.frame)))
-    marks = {number: Marks._make(column[rows] for column in one) for number, one in objects.items()}
-    return replace(results, rows=found, others=others), marks
+    table = TableRows._make(column[rows] for column in results.rows)
+    others = take_rows(results.others, np.flatnonzero(np.isin(results.others.frame, table.frame)))
+    marks = {number: Marks._make(column[rows] for column in columns) for number, columns in objects.items()}
+    return replace(results, rows=table, others=others), marks
 
 
 def _differs(kept: Float64Array, predicted: Float64Array) -> npt.NDArray[np.bool_]:
@@ -158,14 +159,14 @@ def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Ma
     parts = [(number, marks, object_rows(results, marks)) for number, marks in objects.items()]
     others = take_rows(results.others, np.flatnonzero(others_left(results, objects)))
     said = {number: _said(marks) for number, marks, _ in parts}
-    found: list[FrameCorrection] = []
+    corrections: list[FrameCorrection] = []
     for at in np.flatnonzero(np.any(list(said.values()), axis=0)).tolist():
         for number, marks, rows in parts:
             state, box, known = int(marks.state[at]), rows.box[at], bool(said[number][at])
             boxes = () if np.isnan(box[0]) else (Box(*box.tolist()),)
             if not known and not boxes and not marks.main[at]:
                 continue  # it is elsewhere
-            found.append(
+            corrections.append(
                 FrameCorrection(
                     video=video.name,
                     frame=int(rows.frame[at]),
@@ -181,9 +182,9 @@ def corrections_of(video: Video, results: VideoResults, objects: Mapping[int, Ma
                 )
             )
         for row in np.flatnonzero(others.frame == results.rows.frame[at]).tolist():
-            seen = replace(found[-1], kind="accepted", tag=others.tag[row], key=False, track=None)
-            found.append(replace(seen, boxes=(Box(*others.box[row].tolist()),)))
-    return found
+            seen = replace(corrections[-1], kind="accepted", tag=others.tag[row], key=False, track=None)
+            corrections.append(replace(seen, boxes=(Box(*others.box[row].tolist()),)))
+    return corrections
 
 
 def _said(marks: Marks) -> npt.NDArray[np.bool_]:

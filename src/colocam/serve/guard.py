@@ -119,8 +119,8 @@ class Guard:
             return refusal(403, "writing needs the token of the page: reload the page")
         return None
 
-    def _is_token(self, given: str) -> bool:
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+    def _is_token(self, text: str) -> bool:
+        return secrets.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
 
 def _is_foreign(request: Request) -> bool:
@@ -191,7 +191,7 @@ def blame(error: Exception, name: str) -> tuple[str, Literal["video", "machine"]
 
 def named_paths(text: str, named: Mapping[str, str], root: Path) -> str:
     """A sentence with names in place of paths of this machine, and without the folders of files below ``root``."""
-    for path, name in sorted(named.items(), key=lambda one: len(one[0]), reverse=True):
+    for path, name in sorted(named.items(), key=lambda item: len(item[0]), reverse=True):
         text = text.replace(path, name)
     for folder in (root.resolve(), root):
         text = re.sub(rf"{re.escape(str(folder))}/(?:[^\s/]+/)*", "", text)

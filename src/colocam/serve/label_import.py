@@ -43,10 +43,10 @@ def imported_correction(library: Library, video: Video, file: Path, format_: str
             actions = _own_corrections(video, results.index, file, classes)
         else:
             tables = _tables(library, video, results, file.parent / "tables")
-            found = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(video.name))
-            left_out = [f"{count} × {why}" for why, count in found.left_out.items()]
-            own = _own_labels(video, file, found.corrections)
-            actions = _Linker(library, video, results).actions(own)
+            imported = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(video.name))
+            left_out = [f"{count} × {why}" for why, count in imported.left_out.items()]
+            changes = _own_labels(video, file, imported.corrections)
+            actions = _Linker(library, video, results).actions(changes)
     except ColocamError as error:
         raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
@@ -72,12 +72,12 @@ def _tables(library: Library, video: Video, results: VideoResults, folder: Path)
     return tables
 
 
-def _own_labels(video: Video, file: Path, found: Sequence[FrameCorrection]) -> list[FrameCorrection]:
+def _own_labels(video: Video, file: Path, corrections: Sequence[FrameCorrection]) -> list[FrameCorrection]:
     """What labels change in a video."""
-    own = [one for one in found if one.video == file_name(video.name)]
-    if found and not own:
-        raise ColocamError(f"{file} holds labels of {found[0].video}, not of {video.name}: open that video")
-    return [one for one in own if one.kind != "accepted"]
+    mine = [correction for correction in corrections if correction.video == file_name(video.name)]
+    if corrections and not mine:
+        raise ColocamError(f"{file} holds labels of {corrections[0].video}, not of {video.name}: open that video")
+    return [correction for correction in mine if correction.kind != "accepted"]
 
 
 class _Linker:
@@ -97,34 +97,36 @@ class _Linker:
     def actions(self, corrections: Sequence[FrameCorrection]) -> list[Action]:
         """The actions that make the objects of each frame those of the corrections."""
         frames: defaultdict[int, list[FrameCorrection]] = defaultdict(list)
-        for one in corrections:
-            if one.frame in self.position:
-                frames[one.frame].append(one)
+        for correction in corrections:
+            if correction.frame in self.position:
+                frames[correction.frame].append(correction)
         return [action for frame in sorted(frames) for action in self._frame(frame, frames[frame])]
 
-    def _frame(self, frame: int, own: Sequence[FrameCorrection]) -> list[Action]:
-        at, given = self.position[frame], [(box, one) for one in own for box in one.boxes]
+    def _frame(self, frame: int, corrections: Sequence[FrameCorrection]) -> list[Action]:
+        at = self.position[frame]
+        labeled = [(box, correction) for correction in corrections for box in correction.boxes]
         shown = {number: rows.box[at] for number, rows in self.rows.items()}
         here = {number for number, box in shown.items() if not np.isnan(box[0])}
         known = [*dict.fromkeys([self.main, *sorted(here), *self.last])]
-        boxes = np.array([box for box, _ in given], float).reshape(-1, 4)
-        values = np.array([self._values(number, shown, boxes) for number in known]).reshape(len(known), len(given))
+        boxes = np.array([box for box, _ in labeled], float).reshape(-1, 4)
+        values = np.array([self._values(number, shown, boxes) for number in known]).reshape(len(known), len(labeled))
         linked = {
             column: known[row]
             for row, column in zip(*best_pairs(values), strict=True)
             if values[row, column] > 0 or known[row] in here or known[row] == self.main
         }
         actions = []
-        for column, (box, one) in enumerate(given):
+        for column, (box, correction) in enumerate(labeled):
             number, new = linked.get(column, self.next), column not in linked
             self.next += new
             self.last[number] = box
-            actions += _actions(one, number, box)
-            tag = one.tag if new else self.rows[number].tag[at] if number in self.rows else ""
+            actions += _actions(correction, number, box)
             if new:
-                actions.append(_class(number, one.tag, *self.frames[[0, -1]].tolist()))
-            elif one.kind != "class" and tag and tag != one.tag:
-                actions.append(_class(number, one.tag, frame, frame))
+                actions.append(_class(number, correction.tag, *self.frames[[0, -1]].tolist()))
+                continue
+            tag = self.rows[number].tag[at] if number in self.rows else ""
+            if correction.kind != "class" and tag and tag != correction.tag:
+                actions.append(_class(number, correction.tag, frame, frame))
         return actions + [
             Action(kind="none", start=frame, stop=frame + 1, track=_track(number))
             for number in sorted(here - set(linked.values()))
@@ -148,42 +150,46 @@ def _own_corrections(video: Video, index: VideoIndex, file: Path, classes: Seque
         files = sorted(place.rglob("*.csv")) if place.is_dir() else [place]
         if not files:
             raise ColocamError(f"{file}: no corrections.csv in the archive: export the format {CORRECTIONS!r}")
-        found = read_corrections_apart(*files)
-    mine = [one for one in found if _is_of(one, video)]
+        corrections = read_corrections_apart(*files)
+    mine = [correction for correction in corrections if _is_of(correction, video)]
     if not mine:
-        videos = sorted({one.video for one in found})
+        videos = sorted({correction.video for correction in corrections})
         if video.name in videos:
             raise ColocamError(f"{file}: its corrections of {video.name} belong to a different video with this name")
         listed = ", ".join(videos[:5]) or "nothing"
         raise ColocamError(f"{file}: no correction of {video.name}, only of {listed}: open that video")
-    own = [one for one in mine if one.key]
-    if strange := sorted({one.tag for one in own} - {"", *classes}):
+    keys = [correction for correction in mine if correction.key]
+    if strange := sorted({correction.tag for correction in keys} - {"", *classes}):
         raise ColocamError(f"{file}: the class {strange[0]!r} is unknown: add it on the page, then import again")
-    named = {one.track: one.tag for one in reversed(own) if one.track not in {None, FIRST} and one.tag}
+    named = {
+        correction.track: correction.tag
+        for correction in reversed(keys)
+        if correction.track not in {None, FIRST} and correction.tag
+    }
     ends = index.frames[[0, -1]].tolist()
-    actions = [action for one in own for action in _actions(one, one.track or FIRST)]
+    actions = [action for correction in keys for action in _actions(correction, correction.track or FIRST)]
     return actions + [_class(number, tag, *ends) for number, tag in sorted(named.items()) if number]
 
 
-def _is_of(one: FrameCorrection, video: Video) -> bool:
-    if one.content:
-        return one.content == video.id
-    path = PurePath(one.path).parts
+def _is_of(correction: FrameCorrection, video: Video) -> bool:
+    if correction.content:
+        return correction.content == video.id
+    path = PurePath(correction.path).parts
     same = not path or path in (PurePath(video.file).parts, video.path.parts[-len(path) :])
-    return one.video == video.name and same
+    return correction.video == video.name and same
 
 
-def _actions(one: FrameCorrection, number: int, box: Box | None = None) -> list[Action]:
+def _actions(correction: FrameCorrection, number: int, box: Box | None = None) -> list[Action]:
     """What a correction says about an object; by default with its first box."""
-    start, stop, track = one.frame, one.frame + 1, _track(number)
-    box = box or next(iter(one.boxes), None)
-    if one.kind == "accepted":
+    start, stop, track = correction.frame, correction.frame + 1, _track(number)
+    box = box or next(iter(correction.boxes), None)
+    if correction.kind == "accepted":
         shown = None if box is None else list(box)
-        return [Action(kind="accepted", start=start, stop=stop, track=track, boxes=[shown], tag=one.tag or None)]
+        return [Action(kind="accepted", start=start, stop=stop, track=track, boxes=[shown], tag=correction.tag or None)]
     if box is None:
         return [Action(kind="none", start=start, stop=stop, track=track)]
     actions = [Action(kind="box", start=start, stop=stop, track=track, box=list(box))]
-    return [*actions, _class(number, one.tag, start, start)] if one.kind == "class" else actions
+    return [*actions, _class(number, correction.tag, start, start)] if correction.kind == "class" else actions
 
 
 def _class(number: int, tag: str, first: int, last: int) -> Action:

@@ -100,9 +100,9 @@ class ModelList:
     def get(self, key: str) -> ServedModel:
         """The model of a key."""
         with self._lock:
-            if (found := self._models.get(key)) is None:
+            if (model := self._models.get(key)) is None:
                 raise RefusalError(404, "there is no model of this key: open the page again")
-            return found
+            return model
 
     def localizer(self, model: ServedModel) -> Localizer:
         """The opened model; the last ones are kept open."""
@@ -136,7 +136,7 @@ class Lessons:
 
     def earlier(self) -> Iterator[tuple[Path, str]]:
         """Models that lessons made, with their titles, oldest first."""
-        for place in sorted(self._places(), key=lambda one: int(one.name)):
+        for place in sorted(self._places(), key=lambda place: int(place.name)):
             for kind in (QUICK, RUN):
                 if (place / kind / "model.json").is_file():
                     yield place / kind, title_of(place / kind)
@@ -187,14 +187,20 @@ class Lessons:
         if place is None:
             return {"state": "never", "lines": [], "path": None, "stages": [], "held_out": 0, "proof": None}
         done = (place / RUN / "model.json").is_file()
-        told = _report(place / RUN / "learning.json") if done else {}
+        report = _report(place / RUN / "learning.json") if done else {}
+        if learning:
+            state = "learning"
+        elif done:
+            state = "done"
+        else:
+            state = "cancelled" if self._stopped else "failed"
         return {
-            "state": "learning" if learning else "done" if done else "cancelled" if self._stopped else "failed",
+            "state": state,
             "lines": (place / OUTPUT).read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:],
             "path": place / RUN if done else None,
-            "stages": told.get("stages", []),
-            "held_out": told.get("held_out", {}).get("frames", 0),
-            "proof": told.get("proof"),
+            "stages": report.get("stages", []),
+            "held_out": report.get("held_out", {}).get("frames", 0),
+            "proof": report.get("proof"),
         }
 
     def stop(self) -> None:
@@ -222,14 +228,15 @@ class Lessons:
     def _check(self, corrections: Sequence[FrameCorrection]) -> None:
         if self.refusal:
             raise ColocamError(self.refusal)
-        if not any(one.key for one in corrections):
+        if not any(correction.key for correction in corrections):
             raise ColocamError("nobody has corrected or accepted a frame yet, so there is nothing to learn from")
 
     def _places(self) -> list[Path]:
-        return [one for one in self._folder.iterdir() if one.name.isdecimal()] if self._folder.is_dir() else []
+        return [place for place in self._folder.iterdir() if place.name.isdecimal()] if self._folder.is_dir() else []
 
     def _new_place(self, corrections: Sequence[FrameCorrection]) -> Path:
-        place = self._folder / str(1 + max((int(one.name) for one in self._places()), default=0))
+        last = max((int(place.name) for place in self._places()), default=0)
+        place = self._folder / str(last + 1)
         place.mkdir(parents=True)
         write_corrections(place / CORRECTIONS, corrections)
         return place

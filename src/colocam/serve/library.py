@@ -146,8 +146,8 @@ class Library:
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of videos and models in place of paths of this machine."""
-        models = {str(one.path): one.title for one in self.models.all()}
-        return named_paths(text, {str(one.path): one.name for one in self.videos()} | models, self.workspace.root)
+        models = {str(model.path): model.title for model in self.models.all()}
+        return named_paths(text, {str(video.path): video.name for video in self.videos()} | models, self.workspace.root)
 
     def add(self, path: Path, name: str = "", tag: str = "") -> Video:
         """Add a video; one of the same content is there already and keeps its name and its corrections.
@@ -178,9 +178,9 @@ class Library:
     def _digest(self, path: Path) -> str:
         """64 hexadecimal digits, of all bytes of a video, or of the names and contents of a folder of images."""
         with self._digest_lock:
-            found = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
+            digest = self._digests.of_files(images_of(path)) if path.is_dir() else self._digests.of_file(path)
             self._digests.save()
-        return found
+        return digest
 
     def remove(self, video: Video) -> None:
         """Remove a video from the library; its file and its corrections are kept."""
@@ -227,7 +227,7 @@ class Library:
         if not (name := plain(name)):
             raise RefusalError(422, "a class needs a name: give letters or digits")
         with self._lock:
-            same = next((one for one in self.classes if one.casefold() == name.casefold()), None)
+            same = next((known for known in self.classes if known.casefold() == name.casefold()), None)
             if same is None:
                 self.workspace.classes = [*self.workspace.classes, name]
                 self.workspace.save()
@@ -253,7 +253,7 @@ class Library:
             if (running := self._running) and running.key != self.results_key(running.video, running.model):
                 running.outdated.set()
             for video in videos:
-                video.results = self.found(video, self.active)
+                video.results = self.results_of(video, self.active)
                 if video.index is None:
                     continue
                 video.state, video.done = ("read", 0.0) if video.results is None else ("ready", 1.0)
@@ -273,9 +273,9 @@ class Library:
         """Stands for what a model finds in a video with the settings in use."""
         return self.wanted(video).key(model.key)
 
-    def found(self, video: Video, model: ServedModel) -> VideoResults | None:
+    def results_of(self, video: Video, model: ServedModel) -> VideoResults | None:
         """What a model found in a video with the settings in use; None: it is not done."""
-        return video.found.get(self.results_key(video, model))
+        return video.results_by_key.get(self.results_key(video, model))
 
     def look(self, model: ServedModel) -> None:
         """Localize with a model that is not in use, after all that is; asked for once."""
@@ -300,7 +300,7 @@ class Library:
     def _order_results(self, video: Video, model: ServedModel) -> None:
         with self._lock:
             self._ordered.add((video.id, self.results_key(video, model)))
-            rank = 2 if model != self.active else 0 if video.id == self.viewed else 1
+            rank = 2 if model != self.active else int(video.id != self.viewed)
             self._to_localize.put((rank, next(self._order), video, model))
 
     def _try(self, video: Video, work: Callable[[], None], other: ServedModel | None = None) -> None:
@@ -365,7 +365,7 @@ class Library:
             key = wanted.key(model.key)
             self._running = running = Running(video, model, key, threading.Event())
         try:
-            results = video.found.get(key) or self._results(video.index, wanted, running)
+            results = video.results_by_key.get(key) or self._results(video.index, wanted, running)
         finally:
             with self._lock:
                 self._running = None
@@ -373,9 +373,9 @@ class Library:
                     self._ordered.discard((video.id, key))
         old = self.workspace.forget(video.id, model.key, {key, self.results_key(video, model)})
         with self._lock:
-            kept = {one: found for one, found in video.found.items() if one not in old}
-            video.found = {**kept, key: results}  # a new one: others may be going through the old one
-            self._ordered -= {(video.id, one) for one in old}
+            kept = {name: value for name, value in video.results_by_key.items() if name not in old}
+            video.results_by_key = {**kept, key: results}  # a new one: others may be going through the old one
+            self._ordered -= {(video.id, name) for name in old}
             if self._in_use(running):
                 video.results, video.state, video.done = results, "ready", 1.0
         self.tallies.of(video)  # the library need not wait for it

@@ -147,10 +147,10 @@ class History(NamedTuple):
     def video_class(self) -> str | None:
         """Class of the whole video, "": the model finds it; None: nobody said anything about it."""
         stated = (
-            one.tag or ""
+            action.tag or ""
             for correction in reversed(self.done)
-            for one in reversed(correction.actions)
-            if one.kind == "video"
+            for action in reversed(correction.actions)
+            if action.kind == "video"
         )
         return next(stated, None)
 
@@ -200,9 +200,9 @@ class Marks(NamedTuple):
         counted: npt.NDArray[np.bool_] = self.main | ~np.isnan(self.base[:, 0]) | (self.state != PREDICTED)
         return counted
 
-    def predicted(self, found: Float64Array) -> Float64Array:
-        """(N, 4) boxes without what people said; ``found`` (N, 4) are those of the model in use."""
-        return np.where((self.main & ~np.isnan(found[:, 0]))[:, None], found, self.base)
+    def predicted(self, boxes: Float64Array) -> Float64Array:
+        """(N, 4) boxes without what people said; ``boxes`` (N, 4) are those of the model in use."""
+        return np.where((self.main & ~np.isnan(boxes[:, 0]))[:, None], boxes, self.base)
 
 
 def _unmarked(count: int, *, main: bool) -> Marks:
@@ -254,10 +254,10 @@ def objects_of(
                 for marks in (source, target):
                     _settle(marks, frames, cuts, away)
                 _move(source, target, first, last)
-    left = {number: marks for number, marks in sorted(objects.items()) if marks.counted.any()}
-    for marks in left.values():
+    there = {number: marks for number, marks in sorted(objects.items()) if marks.counted.any()}
+    for marks in there.values():
         _follow(marks, frames, cuts, away)
-    return left
+    return there
 
 
 def _of_a_run(action: Action) -> tuple[str, object]:
@@ -276,8 +276,8 @@ def _set_frames(marks: Marks, actions: Sequence[Action], frames: npt.NDArray[np.
     boxes = np.array([action.box or [np.nan] * 4 for action in actions])
     marks.box[at] = boxes[known]
     marks.kept[at] = marks.loose[at] = False
-    for one in at.tolist():
-        marks.accepted_tag[one] = ""
+    for position in at.tolist():
+        marks.accepted_tag[position] = ""
 
 
 def _forget_classes(marks: Marks) -> None:
@@ -294,7 +294,7 @@ def _apply(marks: Marks, action: Action, first: int, last: int) -> None:
     if action.kind in {"class", "add"}:
         tag[rows] = [action.tag or ""] * count
         if stated is not None:
-            base[rows] = np.array([one or [np.nan] * 4 for one in stated])
+            base[rows] = np.array([corners or [np.nan] * 4 for corners in stated])
         return
     if action.kind == "accepted":  # what is shown is right, so a drawn box stays
         for at in (first + np.flatnonzero(~np.isin(state[rows], CHECKED))).tolist():
@@ -314,7 +314,7 @@ def _apply(marks: Marks, action: Action, first: int, last: int) -> None:
     accepted_tag[rows] = [""] * count
     if action.kind == "clear":
         # Nobody but people gives other objects a class.
-        tag[rows] = ["" if own else one for own, one in zip(main[rows].tolist(), tag[rows], strict=True)]
+        tag[rows] = ["" if of_model else name for of_model, name in zip(main[rows].tolist(), tag[rows], strict=True)]
 
 
 def _move(source: Marks, target: Marks, first: int, last: int) -> None:
@@ -337,22 +337,22 @@ def _move(source: Marks, target: Marks, first: int, last: int) -> None:
     lacking = np.isnan(target.base[rows, 0])
     target.base[rows][lacking] = source.base[rows][lacking]
     columns: tuple[Any, ...] = source
-    for own, blank in zip(columns, _unmarked(last - first, main=False), strict=True):
-        own[rows] = blank
+    for column, blank in zip(columns, _unmarked(last - first, main=False), strict=True):
+        column[rows] = blank
 
 
 def frame_states(objects: Iterable[Marks]) -> npt.NDArray[np.uint8]:
     """(N,) what is known of whole frames: of the states of the objects in a frame, the one that is least sure."""
     listed = list(objects)
-    found = np.full(len(listed[0].state), BOX, np.uint8)
+    states = np.full(len(listed[0].state), BOX, np.uint8)
     sureness = np.zeros(ASKED + 1, np.uint8)
     sureness[list(_BY_SURENESS)] = np.arange(len(_BY_SURENESS))
-    known = np.zeros(len(found), bool)
+    known = np.zeros(len(states), bool)
     for marks in listed:
         counted = marks.counted
-        found = np.where(counted & (~known | (sureness[marks.state] < sureness[found])), marks.state, found)
+        states = np.where(counted & (~known | (sureness[marks.state] < sureness[states])), marks.state, states)
         known |= counted
-    return found
+    return states
 
 
 def _settle(

@@ -96,10 +96,11 @@ class Connection(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        waiting = [one for one in self.connections if isinstance(one, Connection) and one._waits]  # noqa: SLF001
+        connections = [connection for connection in self.connections if isinstance(connection, Connection)]
+        waiting = [connection for connection in connections if connection._waits]  # noqa: SLF001
         if not waiting or len(self.connections) <= MOST:
             return
-        oldest = min(waiting, key=lambda one: one._since)  # noqa: SLF001
+        oldest = min(waiting, key=lambda connection: connection._since)  # noqa: SLF001
         young = oldest._since + GRACE_SECONDS - self.loop.time()  # noqa: SLF001
         if young > 0 and len(self.connections) <= FULL:
             self.loop.call_later(young, self._make_room)
@@ -126,7 +127,7 @@ def make_app(library: Library, hosts: frozenset[str]) -> FastAPI:
         title="colocam serve", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json"
     )
     add_refusals(app, library.without_paths)
-    page = {one.name: one.read_bytes() for one in (files("colocam.serve") / "page").iterdir() if one.is_file()}
+    page = {file.name: file.read_bytes() for file in (files("colocam.serve") / "page").iterdir() if file.is_file()}
     version = hashlib.blake2b(b"".join(page[name] for name in sorted(page)), digest_size=8).hexdigest()
     html = page.pop("index.html").decode()
     # The browser fetches all scripts at once, instead of one after the other imports it.
@@ -251,11 +252,11 @@ def videos_of_run(run: Path) -> list[tuple[Path, str, str]]:
     """Whole videos of the splits val and test of a run folder that still exist, with their names and tags."""
     if not (run / "data.json").is_file():
         return []
-    found: dict[Path, tuple[Path, str, str]] = {}
+    videos: dict[Path, tuple[Path, str, str]] = {}
     for clip in read_data(run).catalogue.clips:
         if clip.split != "train" and not clip.start and clip.end is None and clip.path.exists():
-            found.setdefault(clip.path, (clip.path, clip.name, clip.tag))
-    return list(found.values())
+            videos.setdefault(clip.path, (clip.path, clip.name, clip.tag))
+    return list(videos.values())
 
 
 def _path(video: Video) -> Path:

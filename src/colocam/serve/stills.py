@@ -171,7 +171,7 @@ class CamMaps:
         choice = FrameChoice(frames=(frames[0], frames[-1] + 1))
         with open_fenced(path) as reader:
             small = reader.frames(choice, FrameLayout(model.card.size, images=False))
-            read = {one.index: np.array(one.resized) for one in small if one.index in frames}
+            read = {frame.index: np.array(frame.resized) for frame in small if frame.index in frames}
         if list(read) != list(frames):
             raise ColocamError(f"{path} changed while it was being read: restart the server")
         classifier = model.net.classifier
@@ -179,4 +179,4 @@ class CamMaps:
         images = torch.from_numpy(np.stack(list(read.values()))).to(device).permute(0, 3, 1, 2).float()
         classes = torch.tensor([model.card.tags.index(tag) for tag in tags], device=device)
         maps = min_max(extract(METHOD, classifier, images, classes)).cpu().numpy()
-        return b"".join(small_levels(one, cv2.INTER_LINEAR).tobytes() for one in maps)
+        return b"".join(small_levels(heat, cv2.INTER_LINEAR).tobytes() for heat in maps)

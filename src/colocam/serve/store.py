@@ -165,8 +165,8 @@ class Workspace(BaseModel):
             used: keys of the results that stay in any case.
         """
         stay = {self.video(video, f"{key}.csv") for key in used}
-        tables = [one for one in self.root.glob(f"videos/{video}.{model}*.csv") if one not in stay]
-        old = sorted(tables, key=lambda one: one.stat().st_mtime_ns)[:-OLD_SETTINGS]
+        tables = [table for table in self.root.glob(f"videos/{video}.{model}*.csv") if table not in stay]
+        old = sorted(tables, key=lambda table: table.stat().st_mtime_ns)[:-OLD_SETTINGS]
         for table in old:
             for file in table.parent.glob(f"{table.stem}.*"):  # table, maps and description
                 file.unlink(missing_ok=True)
@@ -375,7 +375,7 @@ class EventStore:
             sentence = f"the correction is for version {version} of the video, which has {last}: reload the page"
             raise RefusalError(404, sentence)
         if last != version:
-            since = [{"made": one.made, "change": one.correction.as_json()} for one in self.events(video, version)]
+            since = [{"made": new.made, "change": new.correction.as_json()} for new in self.events(video, version)]
             raise RefusalError(409, "the video was changed in another window since this page loaded it", conflict=since)
         if correction.kind != "edit":
             _, history = self.history(video)

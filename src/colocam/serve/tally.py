@@ -35,7 +35,7 @@ class Tally(NamedTuple):
     """Numbers of one video.
 
     Attributes:
-        found: class that most frames show.
+        shown_class: that of most frames.
         box: x1, y1, x2, y2 in the frame of the thumbnail, NaN where there is none.
         doubtful: share of the frames that are doubtful and that nobody has checked.
         to_check: entries of the page's queue: frames that nobody has checked, and one for each stretch that is asked
@@ -45,7 +45,7 @@ class Tally(NamedTuple):
         class_in_doubt: whether the model doubts the class that it found, and nobody has checked or changed it.
     """
 
-    found: str
+    shown_class: str
     box: list[float]
     doubtful: float
     to_check: int
@@ -59,12 +59,12 @@ def tally(results: VideoResults, objects: Mapping[int, Marks]) -> Tally:
     state = known_states(results, objects)
     checked, asked = np.isin(state, CHECKED), state == ASKED
     interpolated, shown = np.isin(state, INTERPOLATED), int(results.index.thumbnail[0])
-    found = Counter(corrected_rows(results, objects).tag).most_common(1)[0][0]
-    own = Counter(results.rows.tag).most_common(1)[0][0]
-    unsure = found == own and not checked.any() and class_in_doubt(results.rows.probability)
+    shown_class = Counter(corrected_rows(results, objects).tag).most_common(1)[0][0]
+    model_class = Counter(results.rows.tag).most_common(1)[0][0]
+    unsure = shown_class == model_class and not checked.any() and class_in_doubt(results.rows.probability)
     counts = FrameCounts(int(checked.sum()), int(interpolated.sum()), int(asked.sum()), int((state == PREDICTED).sum()))
     return Tally(
-        found=found,
+        shown_class=shown_class,
         box=corrected_rows(*rows_at(results, objects, slice(shown, shown + 1))).box[0].tolist(),
         doubtful=float(((results.doubt >= DOUBTFUL) & ~checked).mean()),
         to_check=frames_to_check(results, state),
@@ -79,8 +79,8 @@ def frames_to_check(results: VideoResults, state: npt.NDArray[np.uint8]) -> int:
     asked = state == ASKED
     queued = np.searchsorted(results.index.frames, [frame for frame, _ in results.queue]).astype(int)
     states = state[queued]
-    left = (states == PREDICTED) | (np.isin(states, INTERPOLATED) & (results.doubt[queued] >= DOUBTFUL))
-    return int(left.sum() + (asked & ~np.concatenate([[False], asked[:-1]])).sum())
+    unchecked = (states == PREDICTED) | (np.isin(states, INTERPOLATED) & (results.doubt[queued] >= DOUBTFUL))
+    return int(unchecked.sum() + (asked & ~np.concatenate([[False], asked[:-1]])).sum())
 
 
 class Tallies:
@@ -93,7 +93,7 @@ class Tallies:
     def of(self, video: Video) -> Tally | None:
         """What people said about a video in numbers; None: no model has seen it."""
         # A model that was just chosen may not have seen a video yet.
-        results = video.results or next(iter(video.found.values()), None)
+        results = video.results or next(iter(video.results_by_key.values()), None)
         if results is None:
             return None
         version, known = self._store.version(video.id), self._known.get(results)

@@ -4,7 +4,7 @@ The proxy is H.264 with the same number of frames in the same order. It is read 
 looks up the time that the browser states for a frame in the times that were read back. So a frame is known by
 construction, whatever the container, the rate or the codec of the video.
 
-Results have a key of their own, not that of ``localize`` (:mod:`colocam.inference.worker`): the page has several
+Results have a key of their own, not that of ``localize`` (:mod:`colocam.inference.results`): the page has several
 per video and looks for them before a model is loaded, so the key of model and settings is in their file names and in
 addresses. What an older version made is computed again, and one line says so.
 
@@ -256,7 +256,7 @@ class Video:
         fault: whose fault that is: of the video, or of the machine, where another attempt may succeed.
         index: its frames, once they are read.
         results: what the model in use found with the settings in use, once it is done.
-        found: what each model found with each setting, by :meth:`Library.results_key`, as far as it is done.
+        results_by_key: what each model found with each setting, by :meth:`Library.results_key`, as far as it is done.
     """
 
     id: str
@@ -270,11 +270,11 @@ class Video:
     fault: Literal["", "video", "machine"] = ""
     index: VideoIndex | None = field(default=None, repr=False)
     results: VideoResults | None = field(default=None, repr=False)
-    found: dict[str, VideoResults] = field(default_factory=dict, repr=False)
+    results_by_key: dict[str, VideoResults] = field(default_factory=dict, repr=False)
 
     def offered(self, tags: Sequence[str]) -> str:
         """The class among ``tags`` that the data or the nearest folder of this name say, "" where none does."""
-        return next((one for one in (self.tag, *self.path.parent.parts[::-1]) if one in tags), "")
+        return next((name for name in (self.tag, *self.path.parent.parts[::-1]) if name in tags), "")
 
     @property
     def file(self) -> str:
@@ -287,7 +287,7 @@ def unused_name(path: Path, name: str, taken: set[str], *, with_folders: bool) -
     """The name for a video that no other has, also as a part of file names: with folders before it, or a number."""
     name = "/".join(plain(part) for part in name.split("/")) or "video"
     folders = path.absolute().parent.parts[1:][::-1] if with_folders else ()
-    above = accumulate(folders[name.count("/") :], lambda under, one: f"{plain(one)}/{under}", initial=name)
+    above = accumulate(folders[name.count("/") :], lambda under, folder: f"{plain(folder)}/{under}", initial=name)
     return unused(list(above), taken)
 
 
@@ -325,7 +325,8 @@ def stored_results(
         raise ColocamError(f"{path} changed while it was being read: restart the server")
     heat = np.memmap(maps, np.uint8, "r", shape=(len(rows.frame), MAP_SIDE, MAP_SIDE))
     ranked = rank([rows], QUEUE_SHARE)
-    return VideoResults(index, rows, others, doubts(signs([rows])), [(one.frame, one.reason) for one in ranked], heat)
+    queue = [(doubtful.frame, doubtful.reason) for doubtful in ranked]
+    return VideoResults(index, rows, others, doubts(signs([rows])), queue, heat)
 
 
 def _localize(
@@ -347,8 +348,8 @@ def _localize(
     ):
 
         def write(_: VideoFrame, objects: Sequence[Localization]) -> None:
-            for one in objects:
-                listed.write(one)
+            for localization in objects:
+                listed.write(localization)
             file.write(small_levels(objects[0].heatmap).tobytes())
 
         localize_into(localizer, reader, ALL, write, passed=passed, stopping=stopping)
@@ -362,9 +363,9 @@ def _one_per_frame(rows: TableRows, index: VideoIndex) -> tuple[TableRows, Table
     there = ~np.isnan(rows.box[:, 0])
     lengths = Counter(zip(shot[there].tolist(), rows.track[there].tolist(), strict=True))
     longest: dict[int, int] = {}
-    for (one, track), _ in sorted(lengths.items(), key=lambda item: (-item[1], item[0])):
-        longest.setdefault(one, track)
-    main = there & (rows.track == np.array([longest.get(one, -1) for one in shot.tolist()], np.int64))
+    for (number, track), _ in sorted(lengths.items(), key=lambda item: (-item[1], item[0])):
+        longest.setdefault(number, track)
+    main = there & (rows.track == np.array([longest.get(number, -1) for number in shot.tolist()], np.int64))
     # Frames that only show other objects have a row, too.
     first = np.lexsort((~main, rows.frame))
     chosen = first[np.unique(rows.frame[first], return_index=True)[1]]
@@ -377,13 +378,15 @@ def _one_per_frame(rows: TableRows, index: VideoIndex) -> tuple[TableRows, Table
 
 def outlines(results: VideoResults, rows: slice) -> list[list[list[int]]]:
     """Outlines of the object in some rows: closed polygons x1, y1, x2, y2, … in pixels of the video, also of holes."""
-    source, found = results.index.source, list[list[list[int]]]()
+    source = results.index.source
+    polygons: list[list[list[int]]] = []
     for text in results.rows.mask[rows]:
         mask = rle.decode(text, source.height, source.width) if text else np.zeros((1, 1), bool)
         contours, _ = cv2.findContours(mask.astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
         within = max(source.width, source.height) / 2000  # a page shows no finer detail
-        found.append([cv2.approxPolyDP(one, within, closed=True).astype(int).ravel().tolist() for one in contours])
-    return found
+        simpler = [cv2.approxPolyDP(contour, within, closed=True) for contour in contours]
+        polygons.append([polygon.astype(int).ravel().tolist() for polygon in simpler])
+    return polygons
 
 
 def small_levels(heatmap: Float32Array, how: int = cv2.INTER_AREA) -> npt.NDArray[np.uint8]:

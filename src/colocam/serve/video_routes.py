@@ -62,7 +62,7 @@ Chosen = Annotated[ServedModel, Depends(model_of)]
 
 
 def _results(video: OneVideo, library: Served, model: Chosen) -> VideoResults:
-    if (results := library.found(video, model)) is None:
+    if (results := library.results_of(video, model)) is None:
         raise RefusalError(404, "the model has not finished this video yet: wait a moment")
     return results
 
@@ -72,7 +72,7 @@ def _kept(video: OneVideo, library: Served, model: Chosen, results: ResultsKey =
     return results == library.results_key(video, model)
 
 
-Found = Annotated[VideoResults, Depends(_results)]
+Results = Annotated[VideoResults, Depends(_results)]
 Kept = Annotated[bool, Depends(_kept)]
 Tags = Annotated[
     dict[Annotated[str, Field(pattern="^[0-9a-f]{24}$")], Annotated[str, Field(max_length=200)]],
@@ -96,7 +96,7 @@ def video_summary(library: Library, video: Video) -> dict[str, Any]:
     if video.results is not None and (counted := library.tallies.of(video)) is not None:
         total, in_doubt = sum(counted.frames), counted.class_in_doubt and not summary["class"]
         summary |= {
-            "found": counted.found,
+            "found": counted.shown_class,
             "to_check": counted.to_check,
             "box": corners(counted.box),
             "class_in_doubt": in_doubt,
@@ -121,8 +121,8 @@ def _frames(index: VideoIndex) -> dict[str, Any]:
     }
 
 
-def _columns(found: VideoResults) -> dict[str, Any]:
-    rows, position = found.rows, {int(frame): at for at, frame in enumerate(found.rows.frame)}
+def _columns(results: VideoResults) -> dict[str, Any]:
+    rows, position = results.rows, {int(frame): at for at, frame in enumerate(results.rows.frame)}
     return {
         "tag": rows.tag,
         # Where the shot decides the class, how sure the shot is of it.
@@ -131,24 +131,24 @@ def _columns(found: VideoResults) -> dict[str, Any]:
         "track": rows.track.tolist(),
         "score": _numbers(rows.score),
         "presence": _numbers(rows.presence),
-        "doubt": _numbers(found.doubt),
-        "absent": np.flatnonzero(found.absent).tolist(),
-        "queue": [[position[frame], reason] for frame, reason in found.queue],
-        "others": _others(found),
+        "doubt": _numbers(results.doubt),
+        "absent": np.flatnonzero(results.absent).tolist(),
+        "queue": [[position[frame], reason] for frame, reason in results.queue],
+        "others": _others(results),
     }
 
 
-def _others(found: VideoResults) -> list[dict[str, Any]]:
+def _others(results: VideoResults) -> list[dict[str, Any]]:
     """Further objects of the model: class, position of the first frame, and a box or None in each frame from there."""
-    rows, positions = found.others, found.other_positions
+    rows, positions = results.others, results.other_positions
     listed = []
     for track in np.unique(rows.track).tolist():
-        own = np.flatnonzero(rows.track == track)
-        start = int(positions[own[0]])
-        boxes: list[list[float] | None] = [None] * (int(positions[own[-1]]) - start + 1)
-        for row in own.tolist():
+        of_track = np.flatnonzero(rows.track == track)
+        start = int(positions[of_track[0]])
+        boxes: list[list[float] | None] = [None] * (int(positions[of_track[-1]]) - start + 1)
+        for row in of_track.tolist():
             boxes[int(positions[row]) - start] = corners(rows.box[row].tolist())
-        listed.append({"tag": rows.tag[own[0]], "at": start, "boxes": boxes})
+        listed.append({"tag": rows.tag[of_track[0]], "at": start, "boxes": boxes})
     return listed
 
 
@@ -262,8 +262,8 @@ def show(video: OneVideo, library: Served, model: Chosen) -> JSONResponse:
     detail["results_key"] = library.results_key(video, model)
     if video.index is not None:
         detail |= _frames(video.index)
-    if (found := library.found(video, model)) is not None:
-        detail["results"] = _columns(found)
+    if (results := library.results_of(video, model)) is not None:
+        detail["results"] = _columns(results)
     return JSONResponse(detail)  # FastAPI would look at each number first
 
 
@@ -298,9 +298,9 @@ def proxy(video: OneVideo, library: Served) -> Response:
 
 
 @routes.get("/videos/{video}/maps", response_class=Response)
-def maps(found: Found, kept: Kept, start: Start, count: Count = 64) -> Response:
+def maps(results: Results, kept: Kept, start: Start, count: Count = 64) -> Response:
     """Heat maps of ``count`` rows from ``start``: 64 × 64 bytes each."""
-    return _levels(found.maps[start : start + count].tobytes(), kept=kept)
+    return _levels(results.maps[start : start + count].tobytes(), kept=kept)
 
 
 @routes.get("/videos/{video}/cams", response_class=Response)
@@ -309,13 +309,13 @@ async def cams(
     video: OneVideo,
     library: Served,
     chosen: Chosen,
-    found: Found,
+    results: Results,
     kept: Kept,
     start: Start,
     count: Annotated[int, Query(ge=1, le=32)] = 16,
 ) -> Response:
     """LayerCAM of ``count`` rows from ``start``, for the class that was found: 64 × 64 bytes each."""
-    frames, tags = found.rows.frame[start : start + count].tolist(), found.rows.tag[start : start + count]
+    frames, tags = results.rows.frame[start : start + count].tolist(), results.rows.tag[start : start + count]
     if not frames:
         raise RefusalError(404, f"{video.name} has no row {start}")
     async with request.app.state.decoding:
@@ -328,6 +328,6 @@ def _levels(data: bytes, *, kept: bool) -> Response:
 
 
 @routes.get("/videos/{video}/outlines")
-def shapes(found: Found, start: Start, count: Count = 64) -> dict[str, Any]:
+def shapes(results: Results, start: Start, count: Count = 64) -> dict[str, Any]:
     """Outlines of the object in ``count`` rows from ``start``: closed polygons x1, y1, x2, y2, … in pixels."""
-    return {"outlines": outlines(found, slice(start, start + count))}
+    return {"outlines": outlines(results, slice(start, start + count))}

@@ -157,7 +157,7 @@ export function openLibrary(view) {
   const empty = make("div", { class: "empty", hidden: true }, make("p", {}, make("strong", {}, "No video yet")), make("p", {}, "Drop video files here, or choose them with “Add videos…”."), make("p", {}, "Or name them in the command: ", make("code", {}, "colocam serve RUN VIDEOS")));
   const clear = () => { find.value = ""; which.value = ALL; show(); find.focus(); };
   const sought = make("p", {}), none = make("div", { class: "empty", hidden: true, role: "status" }, sought, make("button", { type: "button", class: "primary", onclick: clear }, "Show all videos"));
-  const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page reconnects by itself. Your changes are kept in this browser."));
+  const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page reconnects by itself. Your corrections are kept in this browser."));
   const chosen = make("div", { class: "row chosen", hidden: true }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, order, input, add),

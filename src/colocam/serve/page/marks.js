@@ -1,5 +1,5 @@
 // From the actions of people to what each object is in each frame; the same rules as marks.py.
-// Both run the cases of tests/serve/marks.json, and random changes: tests/serve/test_one_rule.py.
+// Both run the cases of tests/serve/marks.json, and random corrections: tests/serve/test_one_rule.py.
 
 import { moved } from "./overlay.js";
 
@@ -19,11 +19,11 @@ export function lowerBound(values, value) {
   return low;
 }
 
-export function applyChange(history, change) {
+export function applyCorrection(history, correction) {
   const { done, undone } = history;
-  if (change.kind === "edit") { done.push(change); undone.length = 0; }
-  else if (change.kind === "undo" && done.length) undone.push(done.pop());
-  else if (change.kind === "redo" && undone.length) done.push(undone.pop());
+  if (correction.kind === "edit") { done.push(correction); undone.length = 0; }
+  else if (correction.kind === "undo" && done.length) undone.push(done.pop());
+  else if (correction.kind === "redo" && undone.length) done.push(undone.pop());
 }
 
 // What is said of one object. main: the model's object of the frame is this one; base: the box of a further object of the

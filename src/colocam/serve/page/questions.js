@@ -98,9 +98,9 @@ export function askTrack(boxes, first, last, act) {
   box.querySelector("button:last-child").focus();
 }
 
-export function wordsOf(change) {
-  if (change.kind !== "edit") return { undo: "a step was undone", redo: "a step was redone" }[change.kind];
-  const words = change.actions.map((one) => {
+export function wordsOf(correction) {
+  if (correction.kind !== "edit") return { undo: "a step was undone", redo: "a step was redone" }[correction.kind];
+  const words = correction.actions.map((one) => {
     const what = { box: "box", none: "no object", accepted: "accepted", class: `class ${one.tag}`, clear: "back to the prediction", follow: "box carried on", add: "taken from the model", move: `becomes object ${one.into}` }[one.kind];
     if (one.kind === "video") return one.tag ? `the video's class is ${one.tag}` : "the model finds the video's class";
     return `${one.track || one.into ? `object ${one.track || 1}: ` : ""}${what} in ${frames(one.start, one.stop - 1)}${one.box ? ` (${one.box.map(Math.round).join(", ")})` : ""}`;
@@ -112,7 +112,7 @@ export function wordsOf(change) {
 export function askConflict(theirs, mine) {
   const box = dialog("Changed on another page",
     make("p", {}, "Another page changed the same frames after this page last loaded them. Which version is right?"),
-    make("dl", { class: "both" }, make("dt", {}, make("i", { class: "theirs" }), "The other page"), ...theirs.map((one) => make("dd", {}, wordsOf(one.change))), make("dt", {}, make("i", { class: "mine" }), "This page"), make("dd", {}, wordsOf(mine))),
+    make("dl", { class: "both" }, make("dt", {}, make("i", { class: "theirs" }), "The other page"), ...theirs.map(({ change: correction }) => make("dd", {}, wordsOf(correction))), make("dt", {}, make("i", { class: "mine" }), "This page"), make("dd", {}, wordsOf(mine))),
     choices(make("button", { value: "mine", class: "primary" }, "Use mine"), make("button", { value: "theirs" }, "Keep theirs")));
   box.classList.add("aside");
   return new Promise((resolve) => box.addEventListener("close", () => resolve(box.returnValue ? box.returnValue === "mine" : askConflict(theirs, mine))));

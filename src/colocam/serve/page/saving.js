@@ -1,7 +1,8 @@
-// Changes wait here until the server says that they are on its disk. The queue survives a reload of the page.
+// Corrections wait here until the server says that they are on its disk. The queue survives a reload of the page.
+// Where they are stored or sent, a correction is called `change`, as earlier versions did.
 
 import { AwayError, getJson, postJson } from "./api.js";
-import { applyChange } from "./marks.js";
+import { applyCorrection } from "./marks.js";
 
 const RETRY = 1500;
 const PREFIX = "colocam-waiting-";
@@ -43,10 +44,10 @@ export class Saving {
 
   async fetchHistory() {
     const stored = await getJson(`/api/videos/${this.video}/history`);
-    if (stored.version < this.version) return this.fetchHistory(); // a change was saved while the answer was on its way
+    if (stored.version < this.version) return this.fetchHistory(); // a correction was saved while the answer was on its way
     this.version = stored.version;
     this.history = { done: stored.done, undone: stored.undone };
-    for (const one of this.waiting) applyChange(this.history, one.change);
+    for (const { change: correction } of this.waiting) applyCorrection(this.history, correction);
     return this.changed();
   }
 
@@ -57,12 +58,12 @@ export class Saving {
     if (stored.version !== this.version && !this.waiting.length) await this.fetchHistory();
   }
 
-  add(change) {
-    if (change.kind === "undo" && !this.history.done.length) return false;
-    if (change.kind === "redo" && !this.history.undone.length) return false;
-    this.waiting.push({ client: crypto.randomUUID(), change });
+  add(correction) {
+    if (correction.kind === "undo" && !this.history.done.length) return false;
+    if (correction.kind === "redo" && !this.history.undone.length) return false;
+    this.waiting.push({ client: crypto.randomUUID(), change: correction });
     this.store();
-    applyChange(this.history, change);
+    applyCorrection(this.history, correction);
     this.changed();
     this.told({ text: "saving…", kind: "busy" });
     this.send();
@@ -104,9 +105,9 @@ export class Saving {
   async recover(error, first) {
     const theirs = error.answer?.conflict;
     if (theirs) {
-      // Changes of other frames do not contradict each other.
+      // Corrections of other frames do not contradict each other.
       const mine = first.change;
-      const useMine = !overlaps(theirs.map((one) => one.change), mine) || (await this.conflict(theirs, mine));
+      const useMine = !overlaps(theirs.map(({ change: correction }) => correction), mine) || (await this.conflict(theirs, mine));
       if (!useMine) { this.waiting.shift(); this.store(); }
       await this.fetchHistory();
       return true;
@@ -118,7 +119,7 @@ export class Saving {
       await this.fetchHistory();
       return true;
     }
-    const away = error instanceof AwayError, many = this.waiting.length === 1 ? "1 change waits" : `${this.waiting.length} changes wait`;
+    const away = error instanceof AwayError, many = this.waiting.length === 1 ? "1 correction waits" : `${this.waiting.length} corrections wait`;
     this.told({ text: `not saved: ${away ? "the server is not reachable" : error.message}; ${many} here`, kind: "bad" });
     this.store();
     setTimeout(() => this.send(), away ? RETRY : 2 * RETRY);
@@ -129,7 +130,7 @@ export class Saving {
 }
 
 export function overlaps(theirs, mine) {
-  if (mine.kind !== "edit" || theirs.some((change) => change.kind !== "edit")) return true;
+  if (mine.kind !== "edit" || theirs.some((correction) => correction.kind !== "edit")) return true;
   const objectsOf = (one) => [one.track || 1, one.into || one.track || 1], same = (a, b) => objectsOf(a).some((number) => objectsOf(b).includes(number));
-  return theirs.some((change) => change.actions.some((a) => mine.actions.some((b) => same(a, b) && a.start < b.stop && b.start < a.stop)));
+  return theirs.some((correction) => correction.actions.some((a) => mine.actions.some((b) => same(a, b) && a.start < b.stop && b.start < a.stop)));
 }

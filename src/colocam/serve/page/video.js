@@ -214,7 +214,7 @@ export class VideoView extends VideoEdits {
 
   // Two pages changed the same frames: the box of the other page is drawn beside ours while the user chooses.
   async ask(theirs, mine) {
-    const drawn = theirs.flatMap((one) => one.change.actions || []).filter((a) => a.box && a.start === this.video.frame[this.position]).at(-1);
+    const drawn = theirs.flatMap(({ change: correction }) => correction.actions || []).filter((a) => a.box && a.start === this.video.frame[this.position]).at(-1);
     this.other = drawn?.box || null;
     this.redraw();
     const useMine = await askConflict(theirs, mine);

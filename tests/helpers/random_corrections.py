@@ -1,4 +1,4 @@
-"""Random changes of a video, as a page may send them."""
+"""Random corrections of a video, as a page may send them."""
 
 from colocam.serve.marks import Correction
 
@@ -35,13 +35,13 @@ def random_action(rng, count, numbers=3):
     return action
 
 
-def random_changes(rng, count, most=12):
+def random_corrections(rng, count, most=12):
     """A history: edits of a few actions each, undo and redo."""
-    changes = []
+    corrections = []
     for _ in range(int(rng.integers(2, most))):
         kind = str(rng.choice(["edit"] * 6 + ["undo", "redo"]))
         actions = [random_action(rng, count) for _ in range(int(rng.integers(1, 4)))]
-        change = {"kind": kind, "actions": actions} if kind == "edit" else {"kind": kind}
-        Correction.model_validate(change)
-        changes.append(change)
-    return changes
+        correction = {"kind": kind, "actions": actions} if kind == "edit" else {"kind": kind}
+        Correction.model_validate(correction)
+        corrections.append(correction)
+    return corrections
