@@ -1,4 +1,4 @@
-"""The engine: a model on the devices of this machine, and what does tasks around its networks.
+"""The engine: a model on the devices of this machine, and the pool that runs tasks around its networks.
 
 videos ─► tasks ─► do_all ─► a pool: Here, Workers (processes), or RayWorkers (machines) ─► results
 """
@@ -45,7 +45,7 @@ START_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Model:
-    """The model of a command, and all that changes its results; it can be pickled.
+    """The model of a command and everything that changes its results. It can be pickled.
 
     Attributes:
         run: run folder of a trained model, or an ONNX file made from it.
@@ -58,8 +58,8 @@ class Model:
     extensions: Sequence[str] = field(default_factory=named_extensions)
 
     def key(self, choice: FrameChoice) -> str:
-        """Digest of the content of the model and of what else changes results."""
-        load_extensions(self.extensions)  # which may have the chooser
+        """Digest of the model's content and of everything else that changes results."""
+        load_extensions(self.extensions)  # the chooser may be in one of them
         if self.options.chooser is not None:
             find_chooser(self.options.chooser)
         settings = {**self.options.settings(), "choice": asdict(choice)}
@@ -68,7 +68,7 @@ class Model:
         return model_key(self.run, settings, segmenter, self.options.prior)
 
     def load(self) -> list[Localizer]:
-        """The model on the device, or, where none is named, on each GPU."""
+        """Load the model on the device; if none is named, once on each GPU."""
         options = self.options
         if options.device != "cpu" and not self._is_onnx:
             start_gpu(options.device)
@@ -89,13 +89,13 @@ class Model:
             return [named]
         try:
             import torch  # noqa: PLC0415 - an ONNX file needs no torch
-        except ModuleNotFoundError:  # whoever opens the model says so
+        except ModuleNotFoundError:  # opening the model will say so
             return [named]
         return [f"cuda:{index}" for index in range(torch.cuda.device_count())] or [named]
 
 
 class Here:
-    """Does each task at once in the thread that submits it: a single video, a camera, a segmenter."""
+    """Runs each task at once, in the thread that submits it: for a single video, a camera or a segmenter."""
 
     places = 0
 
@@ -127,17 +127,17 @@ def open_pool(
     limit: float = inf,
     show: Show = progress,
 ) -> Iterator[Pool]:
-    """Load a model, and open what does tasks with it on this machine.
+    """Load a model, and open a pool that runs tasks with it on this machine.
 
     Args:
         model: the model.
-        workers: number of processes; None: one per core, half as many more with a GPU, but at most ``busy``.
-        busy: how many have something to do.
-        apart: whether a process of its own does the tasks even if it is the only one.
-        digests: file that remembers digests of videos; None: none does.
+        workers: number of processes; None: one per core, or three per two cores with a GPU, but at most ``busy``.
+        busy: how many workers would have something to do.
+        apart: whether to use a worker process even if it is the only one.
+        digests: file that remembers digests of videos; None: they are not remembered.
         passed: called with the number of frames that passed a network in worker processes.
         limit: seconds without progress after which a worker is replaced.
-        show: shows progress where this process does the tasks.
+        show: shows progress if this process runs the tasks itself.
     """
     count = min(cores(), busy) if workers is None else min(workers, busy)
     several = (count > 1 or apart) and model.options.refine is None and CAN_START
@@ -160,22 +160,22 @@ def open_pool(
 
 
 def _is_known_elsewhere(localizer: Localizer, model: Model) -> bool:
-    """Whether workers know the chooser, which a script may have registered in this process alone."""
+    """Whether workers know the chooser: a script may have registered it in this process only."""
     shipped = localizer.settings.chooser.candidates.__module__.startswith("colocam.")
     return shipped or bool(model.extensions) or bool(entry_points(group=GROUP))
 
 
 def most_workers(localizer: Localizer) -> int:
-    """Workers that keep all cores busy: half as many more than cores, if they wait for the passes of a GPU."""
+    """How many workers keep all cores busy: one per core, or three per two cores if they wait for a GPU."""
     return cores() * 3 // 2 if isinstance(localizer.network, Passes) and localizer.network.on_gpu else cores()
 
 
 class Workers:
     """Worker processes around the networks of this process, see :mod:`colocam.inference.worker_process`.
 
-    Results are the same whatever their number: a video's passes have the same rows as in one process, and never depend
-    on those of another (:class:`Passes`). They take some seconds to start, while the model is loaded. One that dies is
-    replaced when the next task comes.
+    The number of workers does not change results: a video's passes have the same rows as in one process, and never
+    depend on another video (:class:`Passes`). Workers take some seconds to start, while the model is loaded. A worker
+    that dies is replaced when the next task comes.
 
     Args:
         count: how many.
@@ -199,7 +199,7 @@ class Workers:
         return ChildProcess("colocam.inference.worker_process", self._share)
 
     def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
-        """Begin with a model on one or several devices, and with up to ``most`` workers."""
+        """Give the workers a model on one or several devices, and start more of them, up to ``most``."""
         first = localizers[0]
         self._setup = packed(Setup(first.network.rows, first.card, first.options, extensions, digests))
         self._early += [self.start_process() for _ in range(most - self.places)]
@@ -232,7 +232,7 @@ class Workers:
         for worker in workers:
             worker.child.how_it_ended(max(0.0, deadline - time.monotonic()))
             worker.child.end()
-        # The thread that uses a worker closes it; one that begins a task only now must find a place, too.
+        # Each thread closes its own worker. A thread that begins a task only now must still find a place.
         idle: list[tuple[Passes, _Worker | None]] = []
         with suppress(Empty):
             while True:
@@ -243,7 +243,7 @@ class Workers:
             self._idle.put((network, None))
 
     def _begin(self, network: Passes, child: ChildProcess | None = None) -> "_Worker":
-        with self._lock:  # who closes ends all workers that have begun, and no other begins after that
+        with self._lock:  # close() ends all workers that have begun; no other may begin after that
             if self._closing.is_set():
                 raise InterruptedRunError("stopped")
             worker = _Worker(child or self.start_process(), network, self._setup, self._passed)
@@ -327,7 +327,7 @@ class _Worker:
         return how
 
     def _send(self, message: Message, *files: int) -> None:
-        with suppress(OSError):  # it is gone, which whoever waits for its answer notices
+        with suppress(OSError):  # it is gone; whoever waits for its answer will notice
             self.child.channel.send(message, *files)
 
     def _count(self, frames: int) -> None:

@@ -66,7 +66,7 @@ class Localizer:
         prior: weighs the maps by where objects stand out; None: they stay as they are.
         source: folder or file that the model was loaded from; None: it was built in memory.
         options: see :class:`colocam.config.options.Options`.
-        settings: the options, and what the card says where they say nothing.
+        settings: the options; where they say nothing, what the card says.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class Localizer:
         self.settings = Settings.of(options, card, refined=segmenter is not None)
 
     def with_options(self, **changes: Any) -> "Localizer":  # noqa: ANN401 - of the fields
-        """The same model, opened once, with some other :class:`colocam.config.options.Options`."""
+        """The same open model with some other :class:`colocam.config.options.Options`."""
         return self._changed(self.segmenter, replace(self.options, **changes))
 
     def without_segmenter(self) -> "Localizer":
-        """The same model, opened once, whose boxes are not refined."""
+        """The same open model, without refining its boxes."""
         return self if self.segmenter is None else self._changed(None, replace(self.options, refine=None))
 
     def _changed(self, segmenter: Segmenter | None, options: Options) -> "Localizer":
@@ -203,7 +203,7 @@ class Localizer:
     ) -> Iterator[Localization]:
         """Localize in the frames of a video, in order; only some frames are in memory at a time.
 
-        Which frames, see :class:`colocam.video.frame_choice.FrameChoice`: all of them by default.
+        By default all frames; to choose some, see :class:`colocam.video.frame_choice.FrameChoice`.
 
         Args:
             video: a file, a folder of images, ``-`` for the standard input, an address (``rtsp://…``), or a camera.
@@ -240,19 +240,19 @@ class Localizer:
     ) -> Generator[tuple[VideoFrame, Localization], None, None]:
         """Localize in frames that are already decoded; each frame is returned with its localization.
 
-        Every stage runs in a thread. The same frames give the same result, whatever ``batch`` is. A live source has
-        network passes of one frame, whose kernels may round differently.
+        Each stage runs in its own thread. The same frames give the same result, whatever ``batch`` is. With a live
+        source, a network pass has one frame, and its kernels may round differently.
 
         Args:
             frames: in order.
-            live: whether frames come as they are taken, so that each is processed without waiting for the next.
-            images: whether the frames that are returned have their images. Without, they have their size alone, and
-                memory does not grow with it; a segmenter and a second look keep the images.
+            live: whether frames arrive as they are filmed; then each is processed without waiting for the next.
+            images: whether returned frames keep their images. If not, only the size is kept, and large frames take no
+                more memory than small ones. A segmenter and a second look always keep the images.
             shots: filled as the cuts are passed, so that ranges of a video can be joined.
             passed: called, in another thread, with the number of frames that passed the network, or the segmenter;
                 their results may wait for later frames.
-            stopping: once one of them is set, this ends with an error as soon as it can; the running pass is left to
-                itself.
+            stopping: once one of them is set, this ends with an error as soon as it can, without waiting for the
+                running pass.
         """
         return run_pipeline(
             frames,

@@ -31,7 +31,7 @@ from colocam.utils.device import cores
 from colocam.utils.progress import long_work, wait_for
 
 GROUP = 8
-"""Rows of a pass on a GPU that belong to one video; a video's last pass leaves at most so many rows less one empty."""
+"""Rows of a GPU pass that belong to one video. A video's last pass leaves at most ``GROUP`` − 1 rows empty."""
 BOX_THREADS = min(8, cores())
 """The compiled functions that find boxes need no more threads, and the other stages need cores too."""
 Waited = Callable[[], HostOutput]
@@ -85,7 +85,7 @@ class MapSettings(NamedTuple):
         focus: power of the focus on a class; 0: none.
         tag: index of that class; None: the class that the classifier finds in the window.
         network: has the outputs of the passes.
-        stopping: once one of them is set, nobody waits for a pass.
+        stopping: once one of them is set, waiting for a pass ends.
     """
 
     color_mean: ColorMean
@@ -121,18 +121,19 @@ class _Waiting(NamedTuple):
 class Passes:
     """Runs the passes of one network for any number of threads.
 
-    On a GPU one thread owns the network with its recorded buffers, and nothing else can reach them. Passes there have
-    groups of :data:`GROUP` rows, each maybe of another video. A network computes each row by itself, so all that could
-    depend on the other videos is rounding, if a kernel worked differently on other rows. This is tested once with
-    random frames; a network that fails the test gets passes of one video only. On a CPU a pass belongs to one video.
+    On a GPU, one thread owns the network and its recorded buffers; nothing else can reach them. A pass there consists
+    of groups of :data:`GROUP` rows, and each group may belong to another video. The network computes each row on its
+    own, so other videos could change only the rounding, and only if a kernel worked differently on other rows. This is
+    tested once with random frames; a network that fails the test gets passes of one video only. On a CPU, a pass
+    belongs to one video.
 
     Args:
-        network: run by nobody else from now on.
+        network: from now on, nothing else may run it.
         shape: of its outputs.
 
     Attributes:
         rows: frames of a pass.
-        on_gpu: whether passes leave the cores to others.
+        on_gpu: whether passes run on a GPU, which leaves the cores free.
     """
 
     def __init__(self, network: Network, shape: OutputShape) -> None:
@@ -158,12 +159,12 @@ class Passes:
         """Start a pass over images (B, S, S, 3), RGB, of the frames ``ids`` (B, 2).
 
         Args:
-            images: not changed any more, unless ``taken`` is given.
+            images: must not change any more, unless ``taken`` is given.
             ids: of the same rows.
             new: rows of new frames.
             passed: called in another thread with the number of new frames that were computed.
-            taken: called when the images are not read any more.
-            whole: whether the outputs of all rows are used, not of the new ones alone.
+            taken: called once the images are no longer read.
+            whole: whether the outputs of all rows are used, not only those of the new ones.
             counted: whether ``passed`` is called.
         """
         rows = len(images)
@@ -221,9 +222,9 @@ class Passes:
         return bool(getattr(self._network, "crop_rows", 0))
 
     def classify_crops(self, images: Levels, boxes: Float32Array) -> Float32Array:
-        """Logits (n, K) of what lies in boxes (n, 4) in 0–1 of n ≥ 1 images (n, S, S, 3), if it can.
+        """Logits (n, K) of what n boxes (n, 4), with corners in 0–1, show in as many images (n, S, S, 3); n ≥ 1.
 
-        Every pass has the same number of rows, so that rounding does not depend on n.
+        Only if :attr:`reads_crops`. Every pass has the same number of rows, so rounding does not depend on n.
         """
         network = cast("CropNetwork", self._network)
         rows = network.crop_rows
@@ -282,7 +283,7 @@ class _Owner:
             self._changed.notify()
 
     def call(self, work: Callable[[], T]) -> "Future[T]":
-        """Do other work with the network, before the groups that wait."""
+        """Do other work with the network, ahead of the groups that wait."""
         future: Future[T] = long_work(Future())
         with self._changed:
             self._calls.append((work, future))
@@ -308,7 +309,7 @@ class _Owner:
             if called is not None:
                 _do(*called)
                 continue
-            # While an earlier pass runs, more groups may come: a pass that is not full costs as much as one that is.
+            # While an earlier pass runs, more groups may come: a pass costs as much when it is not full.
             self._network.settle()
             if groups := self._next():
                 self._run(groups)

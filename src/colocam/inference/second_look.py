@@ -31,17 +31,17 @@ from colocam.video.frame_ring import resize_into
 MARGIN = 1.15
 """Side of the square in map pixels, relative to the longer side of the box in map pixels."""
 LEAST = 0.2
-"""Least side of the square relative to the frame: a box may be only a part of the object."""
+"""Least side of the square, relative to the frame: a box may cover only a part of the object."""
 OVERLAP = 0.1
-"""Least IoU of the box of a look with the box before; below, the look found something else."""
+"""If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 TINY = 1e-9
 Observations = list[FrameObservation]
 
 
 def square_around(box: Float64Array, side: int) -> Square | None:
-    """The square that is looked at for a box (4,) in a map of ``side`` pixels; None where it would be the whole map.
+    """The square to look at for a box (4,) in a map of ``side`` pixels; None if it would be the whole map.
 
-    In pixels of the map it is a square, so it has the aspect ratio of the frame. It is moved into the frame.
+    It is square in map pixels, so in the frame it has the frame's aspect ratio. It is shifted to lie inside the frame.
     """
     width, height = box[2:] - box[:2]
     length = math.ceil(max(MARGIN * max(width, height), LEAST * side))
@@ -77,7 +77,7 @@ class SecondLook:
         self._stream = secrets.randbits(62)  # as no other process will choose
 
     def look(self, frames: Observations, pool: ThreadPoolExecutor, looks: int) -> None:
-        """Look ``looks`` times; set ``candidates``, ``levels``, ``raw_map`` and ``look`` where a look is taken."""
+        """Look ``looks`` times; set ``candidates``, ``levels``, ``raw_map`` and ``look`` where a look is used."""
         thresholds = self._threshold_of(_logits(frames))
         for _ in range(looks):
             squares = [_square_of(observation) for observation in frames]
@@ -96,7 +96,7 @@ class SecondLook:
     ) -> HostOutput:
         """Post-processed maps of the squares.
 
-        The row of a frame in its pass does not depend on ``batch``: in a window it counts the squares, else the frames.
+        A frame's row in its pass does not depend on ``batch``: in a window, squares are counted; otherwise, frames.
         """
         settings, size = self._settings, self._rows
         rows = list(range(len(frames))) if self._windows else [(self._position + at) % size for at in places]
@@ -136,7 +136,7 @@ class SecondLook:
     def _take(
         self, frames: Observations, squares: list[Square], output: HostOutput, thresholds: list[float], part: list[int]
     ) -> list[None]:
-        """Take the looks of some frames that show the object."""
+        """Use the looks at some frames that show the object."""
         for at in part:
             level = _with_prior(to_8bit(output.maps[at]), frames[at].seen, squares[at])
             (candidates,) = self._boxes_of(level[None], thresholds[at])
@@ -183,7 +183,7 @@ def _enlarge_into(observation: FrameObservation, square: Square, image: Image) -
 
 
 def _take_look(observation: FrameObservation, look: Look, candidates: Candidates, heat: Float32Array | Levels) -> None:
-    """Take what a look found, unless it found nothing or something else than the box before.
+    """Use what a look found, unless it found nothing, or something other than the first box.
 
     Args:
         observation: of the frame.

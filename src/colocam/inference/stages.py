@@ -33,7 +33,7 @@ from colocam.utils.prefetch import in_parts
 from colocam.video.frame_ring import black_image, resize_into
 
 PASS_BYTES = 2**27
-"""Decoded frames of one pass in bytes at most: a pass over large frames has fewer rows."""
+"""Most bytes of decoded frames in one pass: if frames are large, a pass has fewer rows."""
 RESIZE_THREADS = min(16, cores())
 
 S = TypeVar("S")
@@ -98,31 +98,31 @@ def read_passes(
 ) -> Iterator[Pass]:
     """Stage 1: resize frames to (S, S), describe their colors, and arrange them in passes of the network.
 
-    The number of rows and the row of a frame do not depend on ``batch``: the engine computes every frame with the same
-    kernels, so that the result is the same to the last bit.
+    Neither the number of rows nor a frame's row depends on ``batch``: every frame is computed by the same kernels, so
+    the result is the same to the last bit.
 
     Args:
         frames: in order.
         size: S.
-        rows: frames of a pass; fewer where the frames are large, see :data:`PASS_BYTES`.
-        batch: new frames of a pass at most; None: ``rows``.
+        rows: frames per pass; fewer if the frames are large, see :data:`PASS_BYTES`.
+        batch: most new frames per pass; None: ``rows``.
         histograms: whether to compute color histograms.
-        grays: whether to make gray copies, which motion is computed from.
-        images: whether the frames keep their images; without, these have their size alone and take no memory.
+        grays: whether to make gray copies, to compute motion from.
+        images: whether the frames keep their images; if not, only the size is kept, which takes no memory.
         prior: sees where objects stand out in the resized frames; None: none.
     """
     frames = iter(frames)
     index = 0
     resized = np.zeros((0, size, size, 3), np.uint8)
     ids = np.zeros((0, 2), np.int64)
-    stream = secrets.randbits(62)  # as no other process will choose
+    stream = secrets.randbits(62)  # no other process will choose the same
     with ThreadPoolExecutor(RESIZE_THREADS, "resize") as pool:
         for first in frames:
-            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:  # whether they are kept or not
+            while index == 0 and rows > 1 and rows * first.image.nbytes > PASS_BYTES:  # even where images are not kept
                 rows //= 2
             row = index % rows
             taken = [first, *islice(frames, min(batch or rows, rows - row) - 1)]
-            # A pass with earlier frames may still read its images, so they are copied, not extended.
+            # An earlier pass may still be reading these images, so they are copied before more are added.
             resized = np.zeros((rows, size, size, 3), np.uint8) if row == 0 else resized.copy()
             ids = np.full((rows, 2), -1, np.int64) if row == 0 else ids.copy()
             new = slice(row, row + len(taken))
@@ -147,7 +147,7 @@ def submit_passes(
 
 
 def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
-    """Stage 3 without look-ahead: post-process the maps of each frame by itself; ``cuts`` has no look-ahead either.
+    """Stage 3 without look-ahead: post-process each frame's map on its own; ``cuts`` has no look-ahead either.
 
     All rows of a pass are post-processed, so that the kernels do not depend on the number of new frames.
     """
@@ -166,7 +166,7 @@ def postprocess_frames(passes: SubmittedPasses, cuts: CutFinder, settings: MapSe
 
 
 def postprocess_windows(passes: SubmittedPasses, cuts: CutFinder, settings: MapSettings) -> Iterator[MappedFrames]:
-    """Stage 3 with look-ahead: decide the shot boundaries and post-process the maps of one window after the other.
+    """Stage 3 with look-ahead: decide the shot boundaries, and post-process the maps window by window.
 
     Outputs stay where the network left them until their window is complete.
     """
@@ -219,7 +219,7 @@ def find_candidates(
     boxes_of: Callable[[Levels, float], list[Candidates]],
     motion: WeighWindows | WeighByPast | None = None,
 ) -> Iterator[list[FrameObservation]]:
-    """Stage 4: the candidate boxes of each frame, and all that :mod:`colocam.temporal` reads.
+    """Stage 4: the candidate boxes of each frame, and all else that :mod:`colocam.temporal` reads.
 
     Args:
         mapped: consecutive frames with their maps.
@@ -268,9 +268,9 @@ def _each(pool: ThreadPoolExecutor, work: Callable[[S], T], items: Sequence[S]) 
 def _resize(
     frames: list[VideoFrame], images: Levels, grays: Levels | None, part: list[int], *, histograms: bool
 ) -> list[Histograms]:
-    """Resize a part of the frames, consecutive ones, into images (B, S, S, 3); return their histograms, if asked.
+    """Resize some consecutive frames into images (B, S, S, 3); return their histograms if ``histograms`` is set.
 
-    ``grays`` (B, h, w) takes their gray copies.
+    ``grays`` (B, h, w) receives their gray copies.
     """
     for at in part:
         if (resized := frames[at].resized) is not None:

@@ -38,16 +38,16 @@ from colocam.utils.progress import long_work
 from colocam.utils.tensors import mark_end
 
 PIXELS = {"cpu": 32 * 224**2, "cuda": 128 * 224**2}
-"""Of the frames of one pass at most, for the memory that it takes."""
+"""Most pixels of all frames in one pass, which limits its memory."""
 PIXELS_OF_A_CORE = 448**2
-"""Of one pass on a CPU for each core at most: more make it no faster, and the last pass of a video costs as much as a
-full one, so that one picture of 448² took four times as long on two cores."""
+"""Most pixels per core in one pass on a CPU. More is no faster, and a video's last pass costs as much as a full one:
+without this limit, a single picture of 448² took four times as long on two cores."""
 ROWS = {"cpu": 32, "cuda": 64}
-"""Frames of one pass at most. On a CPU 16 take up to 9 % longer per frame than 32, 8 take 17 % longer. On an H200 128
-are 4 % faster than 64, but round differently in some rows, so that videos could not share a pass."""
+"""Most frames in one pass. On a CPU, 16 take up to 9 % longer per frame than 32, 8 take 17 % longer. On an H200, 128
+are 4 % faster than 64, but round differently in some rows, so videos could not share a pass."""
 
 CROPS = 16
-"""Crops of one pass that reads the classes of masks."""
+"""Crops per pass when the classes of masks are read."""
 LEAST_SIDE = 32
 """Side of a frame that a ResNet reduces to one cell."""
 
@@ -55,7 +55,7 @@ Outputs = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def rows_of(device: torch.device, size: int) -> int:
-    """Frames of one pass that suit a device: of large frames fewer."""
+    """How many frames per pass suit a device; fewer if they are large."""
     pixels = PIXELS[device.type]
     if device.type == "cpu":
         pixels = min(pixels, PIXELS_OF_A_CORE * torch.get_num_threads())
@@ -77,10 +77,10 @@ class TorchNetwork:
     """
 
     def __init__(self, net: LocalizerNet, device: torch.device, *, size: int) -> None:
-        """``net`` is folded in place, so give a copy of one with other uses; ``size`` is the S of its frames."""
+        """``net`` is folded in place, so give a copy if others need it; ``size`` is S, the side of its frames."""
         self.device = device
         self.rows = rows_of(device, size)
-        # The passes that find what to fold run where the weights are: on a CPU, a GPU's libraries start meanwhile.
+        # The passes that find what to fold run where the weights are: on the CPU, while a GPU's libraries start.
         side = _side_for_folding(net, size)
         blank = torch.zeros(1, 3, side, side, dtype=torch.uint8, device=net.classifier.head.weight.device)
         self.net = fold_batch_norms(net, blank)
@@ -151,7 +151,7 @@ class TorchNetwork:
 
     @torch.no_grad()
     def classify(self, images: Levels, boxes: Float32Array, /) -> Float32Array:
-        """Logits (B, K) of what lies in boxes (B, 4) in 0–1 of images (B, S, S, 3), one box in each."""
+        """Logits (B, K) of what boxes (B, 4), with corners in 0–1, show in images (B, S, S, 3), one box in each."""
         assert self.net.crop_head is not None
         self._claim()
         frames, there = (torch.from_numpy(part).to(self.device) for part in (images, boxes))
@@ -192,7 +192,7 @@ def _side_by_side() -> ThreadPoolExecutor:
     ready = Barrier(workers + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # a thread's first call overwrites its number of threads, so it is made before
+        torch.get_num_threads()  # a thread's first call resets its number of threads, so it comes first
         torch.set_num_threads(-(-threads // workers))
         ready.wait()
 
@@ -206,8 +206,8 @@ def _side_by_side() -> ThreadPoolExecutor:
 
 @torch.no_grad()
 def _wake(device: torch.device) -> None:
-    """Load what the first pass on a GPU needs of cuDNN and Triton, which takes a second, while the model is read."""
-    with suppress(Exception):  # whoever uses the GPU says what is wrong with it
+    """While the model is read, load what the first GPU pass needs of cuDNN and Triton; it takes a second."""
+    with suppress(Exception):  # the first real pass will say what is wrong with the GPU
         images = torch.zeros(8, 64, 56, 56, dtype=torch.bfloat16, device=device).to(memory_format=torch.channels_last)
         for side in (1, 3):
             weights = torch.zeros(64, 64, side, side, dtype=torch.bfloat16, device=device)

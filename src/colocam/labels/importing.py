@@ -1,4 +1,4 @@
-"""Read labels that were corrected in another tool, as corrections: what was changed, removed or left as it is.
+"""Read labels from another tool as corrections: what was changed, removed or left as it is.
 
 Tests: tests/labels/test_from_cvat.py, tests/labels/test_from_label_studio.py, tests/labels/test_round_trips.py.
 """
@@ -25,7 +25,7 @@ from colocam.utils.extensions import unknown
 from colocam.utils.tables import read_cells
 
 SAME_LENGTH = 2
-"""Frames by which a player that counts by time may miss the length of a video."""
+"""Frames by which a tool that measures a video in seconds may miscount its frames."""
 
 
 class Imported(NamedTuple):
@@ -56,12 +56,12 @@ def import_labels(
 ) -> Imported:
     """Read labels that were corrected in another tool.
 
-    Each object that the file tells apart from others (CVAT, MOT, COCO, Label Studio, tables with a ``track``) has
-    corrections of its own with its number in ``track``; those of other formats hold all boxes of a class.
+    If the file tells objects apart (CVAT, MOT, COCO, Label Studio, tables with a ``track``), each object has its own
+    corrections, with its number in ``track``. In other formats, a correction holds all boxes of a class.
 
-    With the localization tables from which the labels were exported, a frame whose boxes are those of the table is
-    ``accepted``, one without a box where the table has some is ``none``, one whose class is new is ``class``, and
-    every other is ``box``. Without tables all boxes are corrections.
+    If you give the localization tables that the labels were exported from, each frame is compared with its table:
+    ``accepted`` has the same boxes, ``none`` has no box where the table has some, ``class`` has a new class, and
+    ``box`` is any other frame. Without tables, all boxes are corrections.
 
     >>> from colocam.labels import import_labels, write_corrections
     >>> imported = import_labels("task.zip", "cvat", tables=["boxes"])   # doctest: +SKIP
@@ -74,10 +74,10 @@ def import_labels(
             other videos, or of videos of another length or size, are left out.
         classes: known classes, e.g. the tags of a run; others are left out. By default those of the tables.
         tolerance: pixels by which a box between key frames may differ from the prediction, as in the export.
-        checked: list of frames that were looked at, as ``colocam review`` writes it, or ``all``: unchanged frames of
-            it are as sure as changed ones. By default nobody is known to have looked at an unchanged frame. Of a video
-            without any label, only these frames count as frames without an object.
-        meant: name of the table that labels belong to which name no video; by default that of the only table.
+        checked: the frames that a person looked at: a list as ``colocam review`` writes it, or ``all``. Unchanged
+            frames among them are as sure as changed ones; by default, no unchanged frame counts as looked at. In a
+            video without any label, only these frames count as frames without an object.
+        meant: name of the table for labels that name no video; by default that of the only table.
     """
     path = Path(source)
     formats = readable()
@@ -123,8 +123,8 @@ def _without_tables(
 def _told_apart(path: Path, videos: Sequence[ImportedVideo]) -> list[ImportedVideo]:
     """The videos, each with a name that no other one has.
 
-    Videos of several folders may have files of one name; their tasks then tell them apart. Files that state no length
-    are parts of one video: the jobs of a task, or frames of a video in several files.
+    Files in different folders may have the same name; their tasks then tell them apart. Files that state no length are
+    parts of the same video: the jobs of a task, or frames of a video in several files.
     """
     namesakes: defaultdict[str, list[ImportedVideo]] = defaultdict(list)
     for video in videos:
@@ -159,9 +159,9 @@ def _checked(checked: str | Path | None, known: Sequence[LabeledVideo]) -> dict[
 def _match(
     video: ImportedVideo, known: Sequence[LabeledVideo], left_out: LeftOut, meant: str | None
 ) -> LabeledVideo | None:
-    """The known video that ``video`` labels; None, with the reason in ``left_out``, where there is none.
+    """The known video that the labels of ``video`` belong to; None, with the reason in ``left_out``, if there is none.
 
-    Labels that name no video are those of the one called ``meant``, if it is given.
+    Labels that name no video belong to the one called ``meant``, if it is given.
     """
     candidates = named(video.names, known) if video.names else [table for table in known if meant in {None, table.name}]
     differences = [_difference(video, table) for table in candidates]
@@ -180,7 +180,7 @@ def _match(
 
 
 def _difference(video: ImportedVideo, known: LabeledVideo) -> str:
-    """How the two cannot be the same video; empty if they can."""
+    """Why the two cannot be the same video; empty if they can."""
     source = known.source
     if video.size is not None and video.size != known.size:
         stated = "{}×{}".format(*video.size)
@@ -198,9 +198,9 @@ def _difference(video: ImportedVideo, known: LabeledVideo) -> str:
 def _usable(
     video: ImportedVideo, known: LabeledVideo | None, classes: Collection[str], left_out: LeftOut
 ) -> ImportedVideo:
-    """The labels in pixels; those that cannot be right are counted in ``left_out`` and become NaN.
+    """The labels in pixels. Those that cannot be right become NaN and are counted in ``left_out``.
 
-    Without a table, the length and size that the file states count, and all classes if ``classes`` is empty.
+    Without a table, the file's own length and size apply, and every class is allowed if ``classes`` is empty.
     """
     frames = video.frames if known is None else known.source.frames
     size = video.size if known is None else known.size

@@ -1,8 +1,8 @@
 """A folder of ``colocam label``: its parts, the list of them, and the videos that could not be labeled.
 
-``parts/ab/<key>.parquet`` is the localization table of a video, named by what it was made from, and either whole or not
-there. ``videos.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set aside.
-Exports read one part at a time.
+``parts/ab/<key>.parquet`` is the localization table of a video, named by what it was made from; it is either complete
+or absent. ``videos.parquet`` says which part belongs to which video, and ``failures.parquet`` which videos were set
+aside. Exports read one part at a time.
 
 Tests: tests/labels/test_part_files.py, tests/labels/test_labeled_videos.py, tests/inference/test_label.py.
 """
@@ -53,9 +53,9 @@ def part_path(labels: Path, key: str) -> Path:
 
 
 def is_whole(path: Path | str) -> bool:
-    """Whether a file ends as a parquet file does; its last eight bytes are read, since there are many parts.
+    """Whether a file ends like a parquet file. Only its last eight bytes are read, since there are many parts.
 
-    A file that was truncated, emptied or filled with zeros does not.
+    A file that was truncated, emptied or filled with zeros ends differently.
     """
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - twice as fast as Path.open
@@ -83,7 +83,7 @@ def count_part(path: Path) -> tuple[int, int]:
 
 
 def video_metadata(video: SourceVideo) -> dict[str, str]:
-    """What a part says of its video: all but its path, so that equal videos have equal parts."""
+    """What a part says about its video: all but its path, so that equal videos have equal parts."""
     return {VIDEO: json.dumps({**source_card(video), "path": ""})}
 
 
@@ -140,10 +140,10 @@ class Labeled(NamedTuple):
 
 
 def write_video_list(labels: Path, done: Mapping[str, Labeled], gone: Iterable[str] = ()) -> dict[str, str]:
-    """Bring ``videos.parquet`` up to date; the rows of other shards stay.
+    """Update ``videos.parquet``; the rows of other shards stay.
 
-    A video is listed once, or a detector would be trained and validated with the same frames. It has the name that
-    the last command gave it; of several copies in one command, the first name.
+    Each video is listed once; otherwise a detector could be trained and validated with the same frames. Its name is
+    the one that the last command gave it; if that command has several copies, the first name.
 
     Args:
         labels: folder of the labels.
@@ -151,12 +151,12 @@ def write_video_list(labels: Path, done: Mapping[str, Labeled], gone: Iterable[s
         gone: videos that have no part with this model and these options.
 
     Returns:
-        Copies in ``done`` that are not listed → the name of the same video that is.
+        Names of copies that are not listed → the name under which the same video is.
     """
     with locked(labels, NAME, wait=True):
         old = read_video_list(labels)
         counted = {labeled.key: (labeled.frames, labeled.rows) for labeled in old.values()}
-        names: dict[str, str] = {}  # by key and by content: one of them may not be known
+        names: dict[str, str] = {}  # by key and by content: one of the two may be unknown
         new: dict[str, Labeled] = {}
         copies: dict[str, str] = {}
         for name, labeled in sorted(done.items()):
@@ -206,7 +206,7 @@ def _schema(columns: Mapping[str, str]) -> "pa.Schema":
 
 
 def read_video_list(labels: Path) -> dict[str, Labeled]:
-    """Videos by name; none where the table is missing or damaged, since the parts tell the same."""
+    """Videos by name; none if the table is missing or damaged: the next 'colocam label' restores it from the parts."""
     import pyarrow as pa  # noqa: PLC0415 - an extra
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -341,7 +341,7 @@ def read_labels(labels: Path, videos: Path | None) -> LabeledVideos:
 
 
 def _place(folder: Path, video: str) -> Path:
-    """Path of a video; its name may begin with folders that ``folder`` ends with, as in a table beside it."""
+    """Path of a video. Its name may begin with folders that ``folder`` already ends with, as in a table beside it."""
     parts, above = PurePosixPath(video).parts, folder.absolute().parts
     shorter = (folder.joinpath(*parts[n:]) for n in range(1, len(parts)) if parts[:n] == above[-n:])
     whole = folder / video

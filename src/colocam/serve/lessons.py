@@ -1,6 +1,6 @@
 """The models of a server, and how they learn from the corrections of the page.
 
-There are that of the command, those beside it, and those that lessons made.
+They are the model of the command, those shown beside it, and those that lessons made.
 
 A lesson is ``colocam learn`` in a process of its own, so that the page stays quick. A quick lesson chooses thresholds
 and presence alone, in this process, within about a second. Both start from the model of the command and use all
@@ -81,7 +81,7 @@ class ModelList:
         self._lock, self._load_lock = threading.Lock(), threading.Lock()
 
     def add(self, path: Path, title: str) -> ServedModel:
-        """Add a model; one with the same files is there already."""
+        """Add a model, unless one with the same files is there already."""
         files = sorted(path.glob("model.*")) if path.is_dir() else [path]
         with self._lock:
             try:
@@ -180,7 +180,7 @@ class Lessons:
             ``state`` (never, learning, done, cancelled or failed), ``lines`` of output, ``path``: the new model or
             None, ``stages``: how well it agrees with held-out corrections after each part, ``held_out``: their number,
             without interpolated frames, ``proof``: whether it is better, see
-            :class:`colocam.training.learning.proof.Proof`, and None where the lesson does not say.
+            :class:`colocam.training.learning.proof.Proof`, or None if the lesson does not say.
         """
         with self._lock:
             place, learning = self._place, self._child is not None and self._child.poll() is None
@@ -218,7 +218,7 @@ class Lessons:
 
     @property
     def refusal(self) -> str:
-        """Why this model cannot learn, and the remedy; "": it can. A page says so before anybody corrects for it."""
+        """Why this model cannot learn, and the remedy; "": it can. The page says so from the start."""
         if not self._run.is_dir():
             return "an ONNX file cannot learn: start the server with the run folder of 'colocam train'"
         if find_spec("torch") is None:
@@ -247,7 +247,7 @@ class Lessons:
 
 
 def run_of(model: Path) -> Path:
-    """The run folder that an ONNX file lies in, as that of a ready model does; else the model itself."""
+    """The run folder around an ONNX file, which a ready model has; otherwise the model itself."""
     needed = ("config.yaml", "data.json", "model.json", "model.safetensors")
     beside = model.is_file() and model.stem == model.parent.name
     return model.parent if beside and all((model.parent / name).is_file() for name in needed) else model

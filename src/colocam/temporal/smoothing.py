@@ -34,19 +34,19 @@ REACH = 6
 WIDTH = 2.5
 """Standard deviation of the weights of these frames, in frames."""
 SHARPNESS, SHARPNESS_ONLINE = 5.0, 1.25
-"""Exponent of the weight of a neighbor's box: its score in the frame's own map to this power.
+"""A neighbor's box is weighted by its score in the frame's own map, to this power.
 
-Between frames that are close in time, all boxes explain the map about equally well; where the object has moved, only
-boxes that still fit do. So the time between frames need not be known.
+If frames are close in time, all their boxes explain the map about equally well. Once the object has moved, only boxes
+that still fit do. So the time between frames need not be known.
 """
 TRACKS_WIDTH, TRACKS_DAMPING = 2.0, 1.0
-"""The same for several objects; damping of the slope without look-ahead, in frames²: see :func:`smooth_box`."""
+""":data:`WIDTH` for several objects; damping of the slope without look-ahead, in frames²: see :func:`smooth_box`."""
 TRACKS_SHARPNESS = 2.0
-"""Exponent of the weight of a neighbor's box there: its IoU with the frame's own box, since the map has them all."""
+"""With several objects, the weight is the box's IoU with the frame's own box, to this power: all are in the map."""
 FLICKER = 1 / 4
-"""Least share of the neighboring frames of the shot that contain a track; the best box of a frame is exempt."""
+"""A track must be in at least this share of the neighboring frames of its shot; a frame's best box is exempt."""
 FAINT_REGION, FAINT_MASK = 0.4, 0.1
-"""Least score of a track, relative to the best one around it; masks that stand out too little were left out before."""
+"""Least score of a track, relative to the best one around it; masks that barely stand out were dropped before."""
 Shots = dict[int, int]
 """Frame index of each cut → number of the tracks that began before it."""
 
@@ -84,9 +84,9 @@ class FrameObservation:
         choice: index of the chosen candidate, ``NONE`` for none.
         track: index of the object, from 0.
         box: (4,) in map pixels, None without the object.
-        score: of that box, one of several objects; None where there is one object.
+        score: of that box if there are several objects; None if there is one.
         presence: probability that the tagged object is in the frame.
-        refined: (4,) box of the mask that a segmenter gave, in map pixels; it then is the only box to choose.
+        refined: (4,) box of the mask that a segmenter gave, in map pixels; it is then the only box to choose.
         mask: (H, W) that mask, in pixels of the frame.
         masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
         look: the second look that the candidates come from; None: they come from the map of the frame.
@@ -147,7 +147,7 @@ def steady(
 ) -> Iterator[FrameObservation]:
     """Choose, track and smooth boxes; with :data:`ONLINE` a frame is yielded before the next one is read.
 
-    With ``instances``, all objects: one observation for each. ``shots`` is filled as the cuts are passed.
+    With ``instances``, every object has its own observation. ``shots`` is filled as the cuts are passed.
     """
     voted = vote(observations, presence.calibration)
     if instances:
@@ -178,7 +178,7 @@ def votes_of_shot(observation: FrameObservation, coming: Iterable[FrameObservati
 def decide(
     observations: Iterable[FrameObservation], presence: Presence, path: BestPath | None = None
 ) -> Iterator[FrameObservation]:
-    """Set ``presence``, ``tag``, ``shares`` and, by the best path, ``choice``, as many frames later as both lag."""
+    """Set ``presence``, ``tag``, ``shares`` and, by the best path, ``choice``; yield a frame once all are known."""
     waiting: deque[FrameObservation] = deque()
 
     def decided(values: list[float], choices: list[int] | None) -> Iterator[FrameObservation]:
@@ -245,7 +245,7 @@ class _Seen(NamedTuple):
     frames: int = 1
 
     def box_at(self, time: int) -> Float64Array:
-        """The box (4,) where it moves on as before."""
+        """The box (4,) at a time, if it keeps moving as before."""
         return self.box if self.speed is None else self.box + np.tile(self.speed * (time - self.time), 2)
 
     def next(self, time: int, box: Float64Array) -> "_Seen":
@@ -255,10 +255,11 @@ class _Seen(NamedTuple):
 
 
 def follow(observations: Iterable[FrameObservation], shots: Shots | None = None) -> Iterator[Followed]:
-    """Assign boxes to the tracks whose expected boxes they overlap, with the largest sum of IoU · n / (n + 1).
+    """Assign boxes to the tracks whose expected boxes they overlap, so that the sum of IoU · n / (n + 1) is largest.
 
-    A track that was seen n times is expected to move on as it did: where an object fell apart for a frame, it goes on
-    in its own track, not in that of a piece. A track ends at a cut and after :data:`GAP` frames without a box.
+    n is the number of frames in which a track was seen; it is expected to keep moving as before. So if an object falls
+    apart for a frame, it continues in its own track, not in that of a piece. A track ends at a cut and after
+    :data:`GAP` frames without a box.
     """
     begun = 0
     last: dict[int, _Seen] = {}
@@ -284,8 +285,8 @@ def follow(observations: Iterable[FrameObservation], shots: Shots | None = None)
 def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -> Iterator[FrameObservation]:
     """Yield an observation per object with ``choice``, ``track`` and ``box``, smoothed along its track.
 
-    Short gaps of a track are filled: with look-ahead if the track continues after it; without, the last box is held for
-    at most :data:`GAP` frames.
+    Short gaps in a track are filled: with look-ahead, if the track continues after the gap; without, the last box is
+    held for at most :data:`GAP` frames.
 
     One object: the boxes of neighboring frames are weighted by time and by how well they explain the frame's own map.
     Without look-ahead a line would extrapolate noise, so their weighted mean is taken.
@@ -340,7 +341,7 @@ def smooth(frames: Iterable[Followed], ahead: int, *, instances: bool = False) -
 
 
 def _faint(track: int, index: int, seen: Sequence[Followed], best: float, observation: FrameObservation) -> bool:
-    """Whether a track is no object: the mean of its score · √presence is far below the best score of the frames around.
+    """Whether a track is no object: its mean score · √presence is far below the best score in the frames around.
 
     Frames without an object have boxes too, but their presence is low. The best box of a frame that seems to have an
     object is exempt.
@@ -370,9 +371,10 @@ def _mean_score(seen: Sequence[Followed], track: int, time: int) -> float:
 def _counts(
     observation: FrameObservation, box: list[float], boxes: Float64Array, sharpness: float | None
 ) -> Float64Array | None:
-    """(n,) weights of boxes (n, 4) in a frame; None where all of them are 0.
+    """(n,) weights of boxes (n, 4) in a frame; None if all of them are 0.
 
-    Their scores in its map to the power ``sharpness``; None, for several objects: by their IoU with its own ``box``.
+    They are the boxes' scores in the frame's map to the power ``sharpness``. If that is None, for several objects, they
+    follow from the IoU with the frame's own ``box``.
     """
     if sharpness is None:
         counts = iou(np.array(box), boxes) ** TRACKS_SHARPNESS
