@@ -7,6 +7,7 @@ import zipfile
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import numpy as np
 from starlette.testclient import TestClient
@@ -142,7 +143,7 @@ class Served:
         """Rows of an exported table."""
         return list(csv.DictReader(io.StringIO(self.exported(to, **more)[name].decode())))
 
-    def take(self, form, content, name="labels.zip"):
+    def take(self, form, content, name="labels.zip", **more):
         """Send labels of the video; an export as :meth:`exported` gives it is packed."""
         if isinstance(content, dict):
             packed = io.BytesIO()
@@ -152,7 +153,8 @@ class Served:
             content = packed.getvalue()
         version = self.store.history(self.video)[0]
         path = f"/api/videos/{self.video}/labels?format={form}&client=take-{form[:3]}-{self.video}-{version}"
-        return self.client.post(f"{path}&version={version}", content=content, headers={"x-video-name": name})
+        query = urlencode({"version": version, **more})
+        return self.client.post(f"{path}&{query}", content=content, headers={"x-video-name": name})
 
     def wait(self):
         """Wait until all videos are ready, or failed."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from colocam.errors import ColocamError
 from colocam.labels import import_labels
 from colocam.utils.tables import read_cells
 from tests.helpers.label_scenes import row, write_table
@@ -26,6 +27,40 @@ def test_mot_of_the_benchmark_counts_pixels_from_one_and_cvat_from_zero(tmp_path
     assert brief(import_labels(sequence, "mot", tables=[table]).corrections)[3] == ("box", (3, 4, 33, 44), True)
     (sequence / "seqinfo.ini").write_text("[Sequence]\nname=video\nseqLength=50\n")
     assert import_labels(sequence, "mot", tables=[table]).corrections == []
+
+
+def test_detections_without_a_class_are_of_the_class_that_the_video_has_most_often(tmp_path, brief):
+    rows = [row(frame, (10, 20, 50, 60), tag="cat" if frame < 12 else "dog") for frame in range(20)]
+    table = write_table(tmp_path / "video.csv", rows, frames=20)
+    detections = tmp_path / "video" / "det" / "det.txt"
+    detections.parent.mkdir(parents=True)
+    detections.write_text("4,-1,4,5,30,40,0.75,-1,-1,-1\n16,-1,10,20,40,40,0.5,-1,-1,-1\n")
+    for path in (detections, detections.parent, detections.parents[1]):
+        found = import_labels(path, "mot", tables=[table], meant="video")
+        assert found.left_out == {}
+        assert brief(found.corrections)[3] == ("box", (4, 5, 34, 45), True)
+        assert {one.tag for one in found.corrections if one.frame in {3, 15}} == {"cat"}
+    detections.write_text("4,-1,4,5,30,40,0.75,2,-1,-1\n")
+    with pytest.raises(ColocamError, match=r"no labels\.txt beside it"):
+        import_labels(detections, "mot", tables=[table])
+
+
+def test_labels_of_a_video_by_another_name_are_those_of_the_one_that_is_meant(tmp_path, table, brief):
+    for name, x in (("MOT17-02", 4), ("MOT17-04", 9)):
+        file = tmp_path / "sequences" / name / "gt" / "gt.txt"
+        file.parent.mkdir(parents=True)
+        file.write_text(f"4,1,{x},5,30,40,1,1,1\n")
+    first = import_labels(tmp_path / "sequences", "mot", tables=[table], meant="video")
+    assert (first.corrections, first.strangers) == ([], ("MOT17-02", "MOT17-04"))
+    second = import_labels(tmp_path / "sequences", "mot", tables=[table], meant="video", labels_of="MOT17-04")
+    assert brief(second.corrections)[3] == ("box", (9, 5, 39, 45), True)
+    # Another length is another video, whoever says that it is the same.
+    (tmp_path / "sequences" / "MOT17-04" / "seqinfo.ini").write_text("[Sequence]\nname=MOT17-04\nseqLength=50\n")
+    longer = import_labels(tmp_path / "sequences", "mot", tables=[table], meant="video", labels_of="MOT17-04")
+    assert longer.corrections == []
+    # Beside a video that the table is of, nothing is guessed.
+    (tmp_path / "sequences" / "MOT17-02").rename(tmp_path / "sequences" / "video")
+    assert import_labels(tmp_path / "sequences", "mot", tables=[table], meant="video").strangers == ()
 
 
 def test_a_table_that_was_edited_in_a_spreadsheet(tmp_path, table, brief):

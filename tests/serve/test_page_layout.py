@@ -4,6 +4,7 @@ The views are those of the screenshots of the guide.
 """
 
 import importlib.util
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,23 @@ def test_a_dialog_without_keys_can_be_left(one):
     one.page.get_by_role("button", name="Cancel").click()
     one.until("!document.querySelector('dialog')")
     assert one.page.locator(".number").get_attribute("data-frame") == "0"
+
+
+def test_a_file_of_several_videos_is_asked_about(script, one, tmp_path):
+    path = tmp_path / "sequences.zip"
+    with zipfile.ZipFile(path, "w") as zipped:
+        for name, x in (("a long name of a sequence of the harbor at night", 10), ("MOT17-04", 12)):
+            zipped.writestr(f"{name}/gt/gt.txt", f"4,-1,{x},8,20,20,1,-1,1\n")
+    one.open()
+    one.page.get_by_role("button", name="More", exact=True).click()
+    one.page.locator("#more-menu button", has_text="Import…").click()
+    one.page.locator("#format").select_option("mot")
+    one.page.locator("#file").set_input_files(path)
+    one.page.get_by_role("button", name="Import", exact=True).click()
+    one.page.locator("#labels-of").select_option("MOT17-04")
+    look, found = looker(script, one)
+    look("question")
+    assert found == []
+    one.page.get_by_role("button", name="Import these into").click()
+    one.until("document.querySelector('dialog output').textContent.includes('changed')")
+    assert [row["x1"] for row in one.server.rows() if row["frame"] == "3"] == ["12.0"]

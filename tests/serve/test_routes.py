@@ -131,6 +131,39 @@ def test_corrections_of_another_page_come_back(served):
         assert (refused.status_code, why in refused.json()["error"]) == (422, True)
 
 
+LINE = b"4,-1,10,8,20,20,0.9,-1,-1,-1\n"
+
+
+@pytest.mark.parametrize("name", ["gt.txt", "det.txt", "my boxes.txt"])
+def test_a_single_file_of_mot_is_of_the_open_video(served, name):
+    answer = served.take("mot", LINE, name)
+    assert answer.status_code == 200, answer.json()
+    (row,) = [row for row in served.rows() if row["frame"] == "3"]
+    assert [float(row[side]) for side in ("x1", "y1", "x2", "y2")] == [10, 8, 30, 28]
+    assert row["class"] == "cat"
+
+
+def test_labels_of_one_video_by_another_name_are_of_the_open_video(served):
+    assert served.take("mot", {"MOT17-02/gt/gt.txt": LINE}).status_code == 200
+    several = {"MOT17-02/gt/gt.txt": LINE, "MOT17-04/gt/gt.txt": LINE.replace(b"10,8", b"12,9")}
+    version = served.store.history(served.video)[0]
+    asked = served.take("mot", several)
+    assert (asked.status_code, asked.json()["videos"]) == (409, ["MOT17-02", "MOT17-04"])
+    assert served.store.history(served.video)[0] == version
+    assert served.take("mot", several, labels_of="MOT17-04").status_code == 200
+    assert {row["x1"] for row in served.rows() if row["frame"] == "3"} == {"12.0"}
+
+
+def test_labels_of_another_video_of_the_library_are_asked_about(served, make_video, tmp_path):
+    served.library.add(gray_video(make_video, tmp_path / "harbor.mp4", range(40, 48)))
+    served.wait()
+    harbor = {"harbor/gt/gt.txt": LINE}
+    asked = served.take("mot", harbor)
+    assert (asked.status_code, asked.json()["videos"]) == (409, ["harbor"])
+    assert "another video of the library" in asked.json()["error"]
+    assert served.take("mot", harbor, labels_of="harbor").status_code == 200
+
+
 @pytest.fixture
 def namesakes(make_video, tmp_path):
     """kite/test-00 and snail/test-00: files of one name, size and length."""

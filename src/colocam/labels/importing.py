@@ -29,10 +29,17 @@ SAME_LENGTH = 2
 
 
 class Imported(NamedTuple):
-    """The result of an import: the corrections, and what was left out and why."""
+    """The result of an import.
+
+    Attributes:
+        corrections: what was changed, removed or left as it is.
+        left_out: what was left out and why.
+        strangers: what the file calls its videos, if there is no table of any of them.
+    """
 
     corrections: list[Correction]
     left_out: LeftOut
+    strangers: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """One line: rows of the table of corrections by kind, and how many frames they describe."""
@@ -53,6 +60,7 @@ def import_labels(
     tolerance: float = 1.0,
     checked: str | Path | None = None,
     meant: str | None = None,
+    labels_of: str | None = None,
 ) -> Imported:
     """Read labels that were corrected in another tool.
 
@@ -78,6 +86,7 @@ def import_labels(
             frames among them are as sure as changed ones; by default, no unchanged frame counts as looked at. In a
             video without any label, only these frames count as frames without an object.
         meant: name of the table for labels that name no video; by default that of the only table.
+        labels_of: what the file calls the video whose labels are those of ``meant``, if it is another name.
     """
     path = Path(source)
     formats = readable()
@@ -90,7 +99,7 @@ def import_labels(
     tags = set(classes) or {tag for video in known for tag in video.rows.tag}
     frames = _checked(checked, known)
     with unpacked(path) as place:
-        videos = read(place, known, left_out)
+        videos = [_renamed(video, labels_of) for video in read(place, known, left_out)]
     if not known:
         return Imported(_without_tables(path, videos, tags, left_out, from_), left_out)
     allowed = formats[from_].precision + (tolerance if formats[from_].key_frames else 0)
@@ -106,7 +115,18 @@ def import_labels(
             left_out[f"{video.title}: no label of it; only frames that you looked at (checked) count as empty"] += 1
             usable = replace(usable, listed=np.array(sorted(looked_at), np.int64))
         corrections += compare(usable, table, allowed, looked_at, from_)
-    return Imported(corrections, left_out)
+    return Imported(corrections, left_out, _strangers(videos, known))
+
+
+def _strangers(videos: Sequence[ImportedVideo], known: Sequence[LabeledVideo]) -> tuple[str, ...]:
+    if any(not video.names or named(video.names, known) for video in videos):
+        return ()
+    return tuple({video.names[0]: None for video in videos})
+
+
+def _renamed(video: ImportedVideo, labels_of: str | None) -> ImportedVideo:
+    """The video without its name, if it is the one called ``labels_of``."""
+    return replace(video, names=()) if labels_of in video.names else video
 
 
 def _without_tables(

@@ -46,7 +46,7 @@ def import_labels_apart(
     """
     arguments = {"source": str(source), "from_": from_, "tables": list(map(str, tables)), **options}
     corrections, answer = _read_apart(labels_to_file.__name__, {"labels": arguments}, source, scratch, seconds)
-    return Imported(corrections, LeftOut(answer["left_out"]))
+    return Imported(corrections, LeftOut(answer["left_out"]), tuple(answer["strangers"]))
 
 
 def read_corrections_apart(*paths: Path) -> list[Correction]:
@@ -87,7 +87,7 @@ def labels_to_file(folder: Path, labels: Message) -> Message:
     """Import labels in the limited child; the corrections are too many for an answer."""
     imported = import_labels(**labels)
     _write(folder, imported.corrections)
-    return {"left_out": imported.left_out}
+    return {"left_out": imported.left_out, "strangers": imported.strangers}
 
 
 def corrections_to_file(folder: Path, paths: Sequence[str]) -> Message:

@@ -221,14 +221,18 @@ async def take_labels(
     format: Annotated[str, Query(max_length=40)],  # noqa: A002 - the page's word
     client: Annotated[str, Query(pattern=CLIENT)],
     version: Annotated[int, Query(ge=0, le=1 << 48)],
+    labels_of: Annotated[str | None, Query(max_length=1000)] = None,
 ) -> dict[str, Any]:
-    """Import labels of this video: a file or a ZIP archive is the body. They are one correction."""
+    """Import labels of this video: a file or a ZIP archive is the body. They are one correction.
+
+    ``labels_of`` answers the question which video of the file is meant.
+    """
     suffix = re.sub(r"[^.a-z0-9]", "", Path(request.headers.get("x-video-name", "labels")).suffix.lower())[:10]
     with temporary_folder(library.workspace.uploads) as folder:
-        file = folder / f"labels{suffix}"
+        file = folder / f"import{suffix}"  # labels.txt would list classes
         await receive(request, file, MOST_IMPORTED)
         async with request.app.state.reading:
-            correction, left_out = await run_in_threadpool(imported_correction, library, video, file, format)
+            correction, left_out = await run_in_threadpool(imported_correction, library, video, file, format, labels_of)
     event = await run_in_threadpool(library.correct, video, client, version, correction)
     frames = {action.start for action in correction.actions}
     return {"saved": event.made, "changed": len(frames), "left_out": left_out}

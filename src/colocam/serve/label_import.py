@@ -5,6 +5,7 @@ Tests: tests/serve/test_routes.py, tests/serve/test_objects.py.
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -24,15 +25,31 @@ from colocam.serve.marks import FIRST, Action, Correction
 from colocam.serve.video_data import Video, VideoIndex, VideoResults
 from colocam.types import Box
 
+MOST_NAMES = 50
+"""Names of videos that a page is asked to choose from, at most."""
 AGAIN = 0.5
 """Weight of the overlap with an object's box in the frame before, where its box in this frame is not known."""
 
 
-def imported_correction(library: Library, video: Video, file: Path, format_: str) -> tuple[Correction, list[str]]:
+def imported_correction(
+    library: Library, video: Video, file: Path, format_: str, labels_of: str | None = None
+) -> tuple[Correction, list[str]]:
     """Read labels of a video from a file or a ZIP archive; those of other videos of the library are left out.
+
+    A file that holds labels of one video is meant for this one, whatever it calls the video.
+
+    Args:
+        library: with the video.
+        video: is ready.
+        file: holds the labels.
+        format_: of the file.
+        labels_of: what the file calls the video, if a person was asked.
 
     Returns:
         The correction, which undo takes back as a whole, and what was left out, and why.
+
+    Raises:
+        RefusalError: 409 with the names of ``videos`` in the file, if a person must say which one is meant.
     """
     if (results := video.results) is None:
         raise RefusalError(404, "the model has not finished this video yet: wait a moment")
@@ -43,10 +60,17 @@ def imported_correction(library: Library, video: Video, file: Path, format_: str
             actions = _own_corrections(video, results.index, file, classes)
         else:
             tables = _tables(library, video, results, file.parent / "tables")
-            imported = import_labels_apart(file, format_, tables=tables, classes=classes, meant=file_name(video.name))
+            read = partial(
+                import_labels_apart, file, format_, tables=tables, classes=classes, meant=file_name(video.name)
+            )
+            imported = read(labels_of=labels_of)
+            if labels_of is None and imported.strangers:
+                imported = read(labels_of=_only_stranger(library, video, imported.strangers))
             left_out = [f"{count} × {why}" for why, count in imported.left_out.items()]
             changes = _own_labels(video, file, imported.corrections)
             actions = _Linker(library, video, results).actions(changes)
+    except RefusalError:
+        raise
     except ColocamError as error:
         raise ColocamError(str(error).replace(str(file), "the file")) from error
     except ValidationError as error:
@@ -54,6 +78,24 @@ def imported_correction(library: Library, video: Video, file: Path, format_: str
     if not actions:
         raise RefusalError(422, "; ".join(["the file changes nothing in this video", *left_out[:5]]))
     return Correction(kind="edit", actions=actions), left_out
+
+
+def _only_stranger(library: Library, video: Video, strangers: Sequence[str]) -> str:
+    """The name of the only video of a file, unless another video of the library is called so."""
+    title = strangers[0]
+    others = {name for other in library.videos() if other.id != video.id for name in _names(other)}
+    if len(strangers) > 1:
+        question = f"the file holds labels of {len(strangers)} videos, none of them called {video.name}"
+    elif title.casefold() in others or PurePath(title).stem.casefold() in others:
+        question = f"the file holds labels of {title}, which is another video of the library"
+    else:
+        return title
+    raise RefusalError(409, question, videos=strangers[:MOST_NAMES])
+
+
+def _names(video: Video) -> set[str]:
+    names = video.name, file_name(video.name), video.file, PurePath(video.file).stem
+    return {name.casefold() for name in names}
 
 
 def _tables(library: Library, video: Video, results: VideoResults, folder: Path) -> list[Path]:

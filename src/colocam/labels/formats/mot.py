@@ -4,6 +4,7 @@ CVAT and Datumaro write pixels that count from 0; their folders have no ``seqinf
 """
 
 import configparser
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from colocam.errors import ColocamError
 from colocam.labels.formats.reading import box_of, files_of, finite_number, read_label_text, size_of, whole_number
 from colocam.labels.formats.writing import write_images
 from colocam.labels.imported_videos import UNUSABLE, FrameLabel, ImportedVideo, tracks_of_frames
-from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options
+from colocam.labels.labeled_videos import LabeledVideo, LabelSet, LeftOut, Options, named
 from colocam.types import Box
 from colocam.utils.files import write_text
 
-NOT_TRUTH = frozenset({"labels.txt", "det.txt"})
+NO_CLASS = -1
+"""Class of detections: the file does not say what they show."""
 
 
 def write(labels: LabelSet, folder: Path, options: Options) -> None:
@@ -58,45 +60,58 @@ def _information(video: LabeledVideo) -> str:
 
 
 def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[ImportedVideo]:
-    """Read ``gt.txt``, or those of all videos of a folder."""
-    files = [file for file in files_of(path, ".txt") if file.name.lower() not in NOT_TRUTH]
+    """Read a file, or the ``gt.txt`` of all videos of a folder; where there is none, their ``det.txt``."""
+    files = files_of(path, ".txt")
     if path.is_dir():
-        files = [file for file in files if file.name.lower() == "gt.txt"]
+        named_alike = ([file for file in files if file.name.lower() == name] for name in ("gt.txt", "det.txt"))
+        files = next(filter(None, named_alike), [])
     if not files:
         raise ColocamError(f"{path}: no gt.txt: give the folder of a MOT sequence")
     return [_video(path, file, known, left_out) for file in files]
 
 
 def _video(path: Path, file: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> ImportedVideo:
-    folder = file.parent.parent if file.parent.name == "gt" else file.parent
-    facts, tags = _facts(folder / "seqinfo.ini"), _tags(file.parent, known)
+    folder = file.parent.parent if file.parent.name in {"gt", "det"} else file.parent
+    facts = _facts(folder / "seqinfo.ini")
+    name = facts.get("name") or ("" if folder == path or folder.name in {"", "gt", "det"} else folder.name)
+    tags = _tags(file.parent, name, known)
     first = 1 if facts else 0
     lines = ([word.strip() for word in line.split(",")] for line in read_label_text(file).splitlines())
     labels = [_label(file, words, tags, first, left_out) for words in lines if any(words)]
-    name = facts.get("name") or ("" if folder == path or folder.name in {"", "gt"} else folder.name)
     length = whole_number(file, "seqlength", facts.get("seqlength"))
     size = size_of(file, facts.get("imwidth"), facts.get("imheight"))
     return ImportedVideo((name,) if name else (), tracks_of_frames(labels), frames=length, size=size)
 
 
-def _label(file: Path, words: list[str], tags: list[str], first: int, left_out: LeftOut) -> FrameLabel:
+def _label(file: Path, words: list[str], tags: dict[int, str], first: int, left_out: LeftOut) -> FrameLabel:
     """The box of a line whose pixels count from ``first``."""
     if len(words) < 6:
         raise ColocamError(f"{file}: a line needs frame, track, x, y, width, height, got {','.join(words)[:60]!r}")
     frame = whole_number(file, "frame", words[0])
     if not frame:
         raise ColocamError(f"{file}: frames of MOT count from 1, got {words[0][:40]!r}")
-    index = (whole_number(file, "class", words[7]) if len(words) > 7 else 1) or 0
+    index = _class_index(file, words)
     if len(words) > 6 and finite_number(file, "the seventh number", words[6]) == 0:
         left_out["box of MOT that does not count: its seventh number is 0"] += 1
-    elif not 0 < index <= len(tags):
-        left_out[f"box of class {index} of MOT: labels.txt does not name it"] += 1
-    else:
+    elif index in tags:
         x1, y1, x2, y2 = box_of(file, words[2:6])
         track = finite_number(file, "track", words[1])
         number = int(track) if track > 0 and track == int(track) else None  # detections have −1
-        return FrameLabel(frame - 1, tags[index - 1], Box(x1 - first, y1 - first, x2 - first, y2 - first), number)
+        return FrameLabel(frame - 1, tags[index], Box(x1 - first, y1 - first, x2 - first, y2 - first), number)
+    elif index > 0 and tags.keys() <= {NO_CLASS}:
+        raise ColocamError(f"{file}: no labels.txt beside it, so the classes have no names: add one class per line")
+    else:
+        left_out[f"box of class {index} of MOT: labels.txt does not name it"] += 1
     return FrameLabel(frame - 1, "", UNUSABLE)
+
+
+def _class_index(file: Path, words: list[str]) -> int:
+    """The class of a line, from 1; :data:`NO_CLASS` where it has none."""
+    if len(words) < 8:
+        return 1
+    if words[7].startswith("-") and finite_number(file, "class", words[7]) == NO_CLASS:
+        return NO_CLASS
+    return whole_number(file, "class", words[7]) or 0
 
 
 def _facts(path: Path) -> dict[str, str]:
@@ -110,12 +125,19 @@ def _facts(path: Path) -> dict[str, str]:
         raise ColocamError(f"{path}: not the description of a MOT sequence: restore it, or delete it") from error
 
 
-def _tags(folder: Path, known: Sequence[LabeledVideo]) -> list[str]:
-    """Classes in the order of their numbers; without ``labels.txt`` the only class of the tables."""
+def _tags(folder: Path, name: str, known: Sequence[LabeledVideo]) -> dict[int, str]:
+    """Classes by their number; without ``labels.txt`` the only class of the tables is 1.
+
+    A box without a class is of the class that the video called ``name`` has most often.
+    """
     path = folder / "labels.txt"
+    counts = Counter(tag for video in named((name,), known) or known for tag in video.rows.tag)
+    listed = list({tag: None for video in known for tag in video.rows.tag})
     if path.is_file():
-        return [line.strip() for line in read_label_text(path).splitlines() if line.strip()]
-    tags = sorted({tag for video in known for tag in video.rows.tag})
-    if len(tags) != 1:
-        raise ColocamError(f"{path} is missing, so the classes have no names: add one class per line")
+        listed = [line.strip() for line in read_label_text(path).splitlines() if line.strip()]
+    elif len(listed) != 1:
+        listed = []
+    tags = dict(enumerate(listed, start=1))
+    if counts:
+        tags[NO_CLASS] = counts.most_common(1)[0][0]
     return tags

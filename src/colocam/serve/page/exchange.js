@@ -1,7 +1,7 @@
 // Export of labels in every format, import of labels that were corrected elsewhere.
 
 import { getJson, postFile, postJson } from "./api.js";
-import { dialog, make, tell } from "./dom.js";
+import { capital, dialog, make, tell } from "./dom.js";
 
 const LAST = "colocam-format"; // the format that was exported last
 const FIRST = "coco";
@@ -63,6 +63,19 @@ export async function exportDialog(video) {
   return box;
 }
 
+// Which of the videos of a file is this one; "": none.
+function askVideo(question, names, video) {
+  return new Promise((resolve) => {
+    const select = make("select", { id: "labels-of" }, ...names.map((name) => make("option", { value: name }, name)));
+    const several = names.length > 1;
+    const box = dialog("Whose labels are these?", make("p", {}, `${capital(question)}.`),
+      make("form", { method: "dialog" },
+        several && make("div", { class: "fields" }, make("label", { for: "labels-of" }, "Labels of"), select),
+        make("div", { class: "row" }, make("button", { class: "primary", value: "take" }, `Import ${several ? "these" : "them"} into ${video.name}`), make("button", {}, "Cancel"))));
+    box.addEventListener("close", () => resolve(box.returnValue === "take" ? select.value : ""));
+  });
+}
+
 export async function importDialog(video, saving) {
   let formats;
   try { formats = (await getJson("/api/formats")).import; } catch (error) { tell(error.message); return; }
@@ -76,9 +89,17 @@ export async function importDialog(video, saving) {
     if (!file.files.length) { note.say("Choose a file first.", "problem"); return; }
     take.disabled = true;
     note.say("Reading…");
+    const send = (more = {}) => {
+      const query = new URLSearchParams({ format: select.value, client: crypto.randomUUID(), version: saving.version, ...more });
+      return postFile(`/api/videos/${video.id}/labels?${query}`, file.files[0]);
+    };
     try {
-      const query = new URLSearchParams({ format: select.value, client: crypto.randomUUID(), version: saving.version });
-      const done = await postFile(`/api/videos/${video.id}/labels?${query}`, file.files[0]);
+      const done = await send().catch(async (error) => {
+        const names = error.answer?.videos;
+        const name = names ? await askVideo(error.message, names, video) : "";
+        if (!name) throw error;
+        return send({ labels_of: name });
+      });
       await saving.fetchHistory();
       note.say(`${done.changed === 1 ? "1 frame" : `${done.changed} frames`} changed. ${done.left_out.length ? `Left out: ${done.left_out.slice(0, 5).join("; ")}` : ""}`);
     } catch (error) { note.say(error.message, "problem"); }
