@@ -1,10 +1,10 @@
 """Plot peak memory against length: python scripts/memory_curve.py MODEL OUT.png [--frames 100 1000 10000].
 
 For each number of frames ``colocam localize --no-video`` runs on one generated video of so many frames, and on a folder
-of videos of 100 frames each with as many in all. The peak is that of all processes of the command together: the largest
-sum of their proportional memory (PSS), read from /proc ten times a second. Linux only. Prints one line per run. The
-figure is drawn again after each run, so Ctrl-C leaves one of the runs that have ended. Options that this script does
-not know, such as ``--looks 1``, are those of ``colocam localize``.
+of ten videos that have as many in all. The peak is that of all processes of the command together: the largest sum of
+their proportional memory (PSS), read from /proc ten times a second. Linux only. Prints one line per run. The figure is
+drawn again after each run, so Ctrl-C leaves one of the runs that have ended. Options that this script does not know,
+such as ``--looks 1``, are those of ``colocam localize``.
 """
 
 import argparse
@@ -21,8 +21,8 @@ import numpy as np
 from colocam.video.writer import VideoWriter
 
 WIDTH, HEIGHT = 160, 120
-SHORT = 100
-"""Frames of each video of the folder."""
+VIDEOS = 10
+"""Videos of the folder."""
 
 
 def write_video(path: Path, count: int) -> Path:
@@ -81,7 +81,7 @@ def peak_mb(model: str, source: Path, out: Path, options: list[str]) -> float:
 
 def measure(model: str, counts: list[int], target: Path, options: list[str]) -> None:
     """Draw the peaks of one video and of a folder for each number of frames."""
-    peaks: dict[str, list[float]] = {"one video": [], f"a folder of videos of {SHORT} frames": []}
+    peaks: dict[str, list[float]] = {"one video": [], f"a folder of {VIDEOS} videos": []}
     single, folder = peaks.values()
     with TemporaryDirectory() as name:
         work = Path(name)
@@ -91,10 +91,10 @@ def measure(model: str, counts: list[int], target: Path, options: list[str]) -> 
             print(f"one video of {count} frames: {single[-1]:.0f} MB", flush=True)
             draw(target, counts, peaks)
             videos = work / f"folder-{count}"
-            for number in range(max(1, count // SHORT)):
-                write_video(videos / f"{number:05}.mp4", min(SHORT, count))
+            for number in range(VIDEOS):
+                write_video(videos / f"{number:05}.mp4", max(1, count // VIDEOS))
             folder.append(peak_mb(model, videos, work / f"outs-{count}", options))
-            print(f"a folder of {count} frames in all: {folder[-1]:.0f} MB", flush=True)
+            print(f"a folder of {VIDEOS} videos with {count} frames in all: {folder[-1]:.0f} MB", flush=True)
             draw(target, counts, peaks)
 
 
@@ -107,7 +107,7 @@ def draw(target: Path, counts: list[int], peaks: dict[str, list[float]]) -> None
     for label, values in peaks.items():
         axes.plot(counts[: len(values)], values, marker="o", markersize=4, label=label)
     highest = max(max(values, default=0.0) for values in peaks.values())
-    axes.set(xscale="log", xlabel="frames", ylabel="peak memory (MB)", ylim=(0, 1.3 * highest))
+    axes.set(xscale="log", xlabel="frames in all", ylabel="peak memory (MB)", ylim=(0, 1.3 * highest))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right")
     figure.savefig(target, dpi=110)

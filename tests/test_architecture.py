@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import colocam
-from tests.helpers.doc_pages import PAGES, ROOT, python_blocks
+from tests.helpers.doc_pages import INLINE, PAGES, ROOT, prose, python_blocks
 from tests.helpers.doc_pages import name_of as name_of_page
 
 PACKAGE = Path(colocam.__file__).parent
@@ -201,10 +201,16 @@ def public_modules() -> set[str]:
     return (listed | adapters) - {ADAPTERS}
 
 
+NO_MODULES = {"colocam.card", "colocam.extensions"}
+"""An entry of the metadata of ONNX files, and the group of entry points."""
+
+
 def is_public(module: str, name: str) -> bool:
+    """Whether a name of a module is public; without a name, whether the module is."""
     if module in public_modules():
         return not name.startswith("_")
-    return name in getattr(import_module(module), "__all__", ())
+    listed = getattr(import_module(module), "__all__", ()) if module in MODULES else ()
+    return name in listed if name else bool(listed)
 
 
 PACKAGES = sorted({name_of(path.with_name("__init__.py")) for path in FILES})
@@ -227,21 +233,55 @@ def test_the_api_reference_has_what_is_public():
     assert documented == public - {ADAPTERS, "colocam.training"} | {"colocam.training.train"}
 
 
-def documented_imports() -> Iterator[tuple[str, str, str]]:
-    """Place, module and name of each import of colocam in the examples of the documentation and its notebooks."""
-    examples = [(name_of_page(page), block) for page in PAGES for block in python_blocks(page)]
+def examples() -> Iterator[tuple[str, str]]:
+    """Place and code of each Python example of the documentation and its notebooks."""
+    for page in PAGES:
+        yield from ((name_of_page(page), block) for block in python_blocks(page))
     for path in sorted((ROOT / "docs").rglob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        examples += [(path.name, "".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
-    for place, code in examples:
-        for module, names in re.findall(r"^(?:>>> )?\s*from (colocam[\w.]*) import ([\w, ]+)", code, re.MULTILINE):
-            yield from ((place, module, name.split()[0]) for name in names.split(","))
+        yield from ((path.name, "".join(cell["source"])) for cell in cells if cell["cell_type"] == "code")
+
+
+def used_names(code: str) -> Iterator[tuple[str, str]]:
+    """Module and name of each import of colocam in code; the name is empty where a module is imported as a whole."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "colocam":
+            yield from ((str(node.module), alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.partition(".")[0] == "colocam")
+
+
+def mentioned_names(page: Path) -> Iterator[str]:
+    """Names such as ``colocam.labels.FORMATS`` in the sentences of a page."""
+    for code in INLINE.findall(prose(page.read_text(encoding="utf-8"))):
+        yield from re.findall(r"^(colocam(?:\.\w+)+)(?:\(.*\))?$", code)
 
 
 def test_examples_import_what_is_public():
-    imports = list(documented_imports())
-    assert len(imports) > 30
+    imports = [(place, *names) for place, code in examples() for names in used_names(code)]
+    assert len(imports) > 70
     assert [text for text in imports if not is_public(*text[1:])] == []
+
+
+def test_pages_mention_what_is_public():
+    names = [(name_of_page(page), name) for page in PAGES for name in mentioned_names(page)]
+    names = [(place, name) for place, name in names if name not in NO_MODULES]
+    assert len(names) > 20
+    assert [text for text in names if not is_public(text[1], "") and not is_public(*text[1].rsplit(".", 1))] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from colocam.inference.engine import run",
+        "def late():\n    from colocam.inference.engine import (\n        run as go,\n    )",
+        "import colocam.inference.engine as engine",
+    ],
+)
+def test_an_import_of_what_is_private_is_found(code):
+    ((module, name),) = used_names(code)
+    assert module == "colocam.inference.engine"
+    assert not is_public(module, name)
 
 
 def test_what_is_not_listed_is_not_public():
