@@ -14,8 +14,7 @@ from colocam.config.options import Options
 from colocam.errors import ArgumentError
 from colocam.inference import Localizer
 from colocam.inference.network import NetworkOutput, completed
-from colocam.inference.second_look import square_around
-from colocam.temporal.look import Look, Square
+from colocam.temporal.look import Look, Square, square_around
 from colocam.types import VideoFrame
 from tests.helpers.cards import cat_or_dog
 

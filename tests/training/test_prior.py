@@ -9,8 +9,9 @@ from colocam.data.batches import spread_samples
 from colocam.errors import ColocamError
 from colocam.maps.mapper import map_batches, model_mapper
 from colocam.run import open_run
-from colocam.training import rounds
-from colocam.training.rounds import best_model, box_labels
+from colocam.training import own_labels
+from colocam.training.own_labels import box_labels
+from colocam.training.rounds import best_model
 from colocam.utils.digests import file_digest
 from tests.helpers.red_prior import weighed_by_hand, write_red_prior
 
@@ -36,8 +37,8 @@ def test_labels_come_from_maps_that_are_weighed_by_hand(weighed_run, red, tmp_pa
         read.append(maps)
         return box_labels(maps, boxes, labeled)
 
-    monkeypatch.setattr(rounds, "box_labels", record)
-    rounds.own_labels(model, clips, tmp_path, run.device, red)
+    monkeypatch.setattr(own_labels, "box_labels", record)
+    own_labels.own_labels(model, clips, tmp_path, run.device, red)
     assert len(read) == len(clips)
     for clip, found in zip(clips, read, strict=True):
         samples = spread_samples([clip], model.card.tags, per_clip=len(clip))

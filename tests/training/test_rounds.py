@@ -14,45 +14,10 @@ from colocam.models import LocalizerNet
 from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import keep_start, validation
-from colocam.training import rounds as module
-from colocam.training.rounds import CORE, FOREGROUND, SIDE, UNKNOWN, best_model, box_labels
+from colocam.training import own_labels as labels_module
+from colocam.training.own_labels import FOREGROUND, UNKNOWN
+from colocam.training.rounds import best_model
 from tests.helpers.lessons import read_class_in_map
-
-
-def test_labels_are_background_outside_the_box_and_foreground_in_its_core():
-    rng = np.random.default_rng(0)
-    maps = rng.integers(0, 256, (3, SIDE, SIDE), np.uint8)  # labels of this side need no resizing
-    boxes = np.array([[10, 20, 60, 90], [0, 0, SIDE - 1, SIDE - 1], [5, 5, 9, 9]], np.float64)
-    labels = box_labels(maps, boxes, np.array([True, True, False]))
-    for frame in range(2):
-        x1, y1, x2, y2 = boxes[frame].astype(int)
-        for y, x in rng.integers(0, SIDE, (400, 2)):
-            inside = x1 <= x <= x2 and y1 <= y <= y2
-            core = maps[frame, y, x] > CORE * maps[frame].max()
-            assert labels[frame, y, x] == ((FOREGROUND if core else UNKNOWN) if inside else 0)
-    assert (labels[2] == UNKNOWN).all()
-
-
-def test_labels_that_are_begun_again_count_as_not_done(tmp_path, monkeypatch):
-    """Killed after ``labels.npy`` was created anew: ``labels.json`` of the time before must not vouch for its zeros."""
-    clips, killed = [range(3), range(2)], [True]
-
-    def labels(*_):
-        if killed:
-            raise KeyboardInterrupt
-        return np.full((5, SIDE, SIDE), FOREGROUND, np.uint8)
-
-    monkeypatch.setattr(module, "spread_samples", lambda clips, *_, **__: [0] * sum(map(len, clips)))
-    monkeypatch.setattr(module, "_labels", labels)
-    (tmp_path / "labels.json").write_text('{"clips": 2}')  # labels.npy is lost, or was damaged
-    model = SimpleNamespace(card=SimpleNamespace(tags=("cat",)))
-    arguments = model, clips, tmp_path, torch.device("cpu")
-    with pytest.raises(KeyboardInterrupt):
-        module.own_labels(*arguments)
-    assert np.load(tmp_path / "labels.npy").shape == (5, SIDE, SIDE)
-    killed.clear()
-    module.own_labels(*arguments)
-    assert (np.load(tmp_path / "labels.npy") == FOREGROUND).all()
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +46,8 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(damage, trained, train, t
         if len(calls) == 1:
             raise InterruptedRunError(what)
 
-    monkeypatch.setattr(module, "CLIPS", 1)
-    monkeypatch.setattr(module, "raise_if_stopped", raise_once)
+    monkeypatch.setattr(labels_module, "CLIPS", 1)
+    monkeypatch.setattr(labels_module, "raise_if_stopped", raise_once)
     with pytest.raises(InterruptedRunError, match="labels of the next round"):
         train(out, "crop_head=true")
     assert json.loads((out / "colocam" / "round-1" / "labels.json").read_text()) == {"clips": 1}

@@ -14,13 +14,14 @@ from colocam.boxes.iou import iou
 from colocam.cli import main
 from colocam.cli.ready_models import DEFAULT, find_model
 from colocam.config import load_config
-from colocam.errors import ColocamError
+from colocam.errors import ColocamError, InterruptedRunError
 from colocam.evaluation.run_evaluation import methods_of_run
 from colocam.inference.network import open_onnx
 from colocam.models import foreground
 from colocam.models.model_file import load_model
 from colocam.run import open_run
-from colocam.training.keep_start import MARGIN, Likelihood
+from colocam.training import own_labels
+from colocam.training.keep_start import FAMILIAR, MARGIN, Likelihood
 from colocam.training.start import adopted, default_preset, start_folder
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +95,7 @@ def same(first, second):
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("decoder", ["keep", "train"])
+@pytest.mark.parametrize("decoder", ["keep", "own", "train"])
 def test_the_encoder_stays_and_the_decoder_as_told(started, own_run, tmp_path, capfd, decoder):
     out = tmp_path / "new"
     assert started(out, "--anyway", "--set", f"start.decoder={decoder}") == 0
@@ -105,7 +106,8 @@ def test_the_encoder_stays_and_the_decoder_as_told(started, own_run, tmp_path, c
     assert same(weights(own_run, "decoder"), weights(out, "decoder")) == (decoder == "keep")
     assert not same(weights(own_run, "classifier.head"), weights(out, "classifier.head"))
     assert (out / "picture.jpg").read_bytes()[:2] == b"\xff\xd8"
-    if decoder == "keep":
+    assert (out / "colocam" / "own" / "labels.json").is_file() == (decoder == "own")
+    if decoder != "train":
         old, new = load_model(own_run).card, load_model(out).card
         assert (new.threshold, new.chooser, new.focus) == (old.threshold, old.chooser, old.focus)
         assert new.threshold != load_config("laptop").localizer.threshold
@@ -113,6 +115,27 @@ def test_the_encoder_stays_and_the_decoder_as_told(started, own_run, tmp_path, c
         metrics = (out / "metrics.jsonl").read_bytes()
         assert started(out, "--anyway", "--set", f"start.decoder={decoder}") == 0  # nothing is left to do
         assert (out / "metrics.jsonl").read_bytes() == metrics
+
+
+def test_own_labels_that_were_interrupted_give_the_same_model(started, tmp_path, monkeypatch):
+    runs, calls = [tmp_path / "undisturbed", tmp_path / "interrupted"], []
+    own = "--anyway", "--set", "start.decoder=own"
+    assert started(runs[0], *own) == 0
+
+    def raise_once(what):
+        calls.append(what)
+        if len(calls) == 1:
+            raise InterruptedRunError(what)
+
+    monkeypatch.setattr(own_labels, "CLIPS", 1)
+    monkeypatch.setattr(own_labels, "raise_if_stopped", raise_once)
+    assert started(runs[1], *own) == 130
+    assert not (runs[1] / "model.json").exists()
+    assert started(runs[1], *own) == 0
+    assert len(calls) > 1
+    for name in ("model.safetensors", "model.json", "colocam/own/labels.npy"):
+        assert (runs[0] / name).read_bytes() == (runs[1] / name).read_bytes()
+    assert not (runs[0] / "classifier" / "cams.npy").exists()  # nothing reads them
 
 
 def test_near_chance_it_stops_and_goes_on_anyway(started, tmp_path, capfd, monkeypatch):
@@ -146,9 +169,12 @@ def test_a_start_is_a_run_a_ready_model_or_the_file_of_one(own_run, onnx_file):
         start_folder("nothing")
 
 
-def test_boxes_fit_where_the_tags_are_as_likely_in_them():
-    assert Likelihood(whole=0.5, crops=0.5 + MARGIN).fits
-    assert not Likelihood(whole=0.5, crops=0.51 + MARGIN).fits
+def test_the_tags_of_held_out_videos_decide_what_becomes_of_the_decoder():
+    chance = np.log(10)
+    known, whole = FAMILIAR * chance, FAMILIAR * chance - MARGIN / 2
+    assert Likelihood(whole, known, chance).way == "keep"
+    assert Likelihood(whole, known + 0.01, chance).way == "own"
+    assert Likelihood(whole, whole + MARGIN + 0.01, chance).way == "train"  # however well the tags are known
 
 
 def test_without_a_gpu_the_default_starts_from_the_ready_model():

@@ -332,8 +332,8 @@ class Start(Section):
 
     model: str
     """Name of a ready model, or a run folder."""
-    decoder: Literal["auto", "train", "keep"] = "auto"
-    """keep: use its decoder as it is; train: train it; auto: keep it where the tags say so (docs/method/start.md)."""
+    decoder: Literal["auto", "keep", "own", "train"] = "auto"
+    """keep: as it is; own: trained on its own boxes; train: on seeds; auto: as tags say (docs/method/start.md)."""
 
 
 class Config(Section):

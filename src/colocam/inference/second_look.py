@@ -4,7 +4,6 @@ A network of S × S pixels sees a small object in few of them. So the part of th
 margin, enlarged to S × S, and localized again; the box of this second look is mapped back (docs/method/second-look.md).
 """
 
-import math
 import secrets
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,33 +21,14 @@ from colocam.inference.network import HostOutput, Ids, require_numbers
 from colocam.inference.passes import BOX_THREADS, MapSettings
 from colocam.maps.postprocess import array_classes_of
 from colocam.maps.prior import weigh_by_prior
-from colocam.temporal.look import Look, Square
+from colocam.temporal.look import OVERLAP, Look, Square, square_around
 from colocam.temporal.smoothing import FrameObservation
-from colocam.types import Float32Array, Float64Array, Image, Levels
+from colocam.types import Float32Array, Image, Levels
 from colocam.utils.prefetch import in_parts
 from colocam.video.frame_ring import resize_into
 
-MARGIN = 1.15
-"""Side of the square in map pixels, relative to the longer side of the box in map pixels."""
-LEAST = 0.2
-"""Least side of the square, relative to the frame: a box may cover only a part of the object."""
-OVERLAP = 0.1
-"""If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 TINY = 1e-9
 Observations = list[FrameObservation]
-
-
-def square_around(box: Float64Array, side: int) -> Square | None:
-    """The square to look at for a box (4,) in a map of ``side`` pixels; None if it would be the whole map.
-
-    It is square in map pixels, so in the frame it has the frame's aspect ratio. It is shifted to lie inside the frame.
-    """
-    width, height = box[2:] - box[:2]
-    length = math.ceil(max(MARGIN * max(width, height), LEAST * side))
-    if length >= side:
-        return None
-    x, y = (round(min(max(float(middle) - length / 2, 0.0), side - length)) for middle in (box[:2] + box[2:]) / 2)
-    return Square(x, y, length)
 
 
 class SecondLook:

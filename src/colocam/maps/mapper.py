@@ -75,18 +75,23 @@ def model_mapper(model: Model) -> Mapper:
 @torch.inference_mode()
 def map_batches(mapper: Mapper, samples: Samples, size: int, device: torch.device) -> Iterator[Levels]:
     """Maps of all samples in order, in batches; the color mean "clip" is computed over windows, as in localization."""
-    for part, windows in _batches(samples, frames_per_pass(device), windows=mapper.color_mean == "clip"):
-        frames, classes = samples.read(part, size, device)
-        maps, activations = mapper.draw(frames, classes)
-        sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
-        levels = to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
-        if mapper.prior is not None:
-            images = frames.round().byte().permute(0, 2, 3, 1).cpu().numpy()
-            levels = weigh_by_prior(levels, mapper.prior.maps(images))
-        yield levels
+    for part, windows in window_batches(samples, frames_per_pass(device), windows=mapper.color_mean == "clip"):
+        yield map_levels(mapper, *samples.read(part, size, device), windows)
 
 
-def _batches(samples: Samples, most: int, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:
+@torch.inference_mode()
+def map_levels(mapper: Mapper, frames: Tensor, classes: Tensor, windows: Tensor) -> Levels:
+    """Maps (B, M, M) of frames (B, 3, S, S) in 0–255, for classes (B,), with (B,) ids of their windows."""
+    maps, activations = mapper.draw(frames, classes)
+    sequences = {"off": None, "frame": torch.arange(len(maps)), "clip": windows}[mapper.color_mean]
+    levels: Levels = to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
+    if mapper.prior is not None:
+        images = frames.round().byte().permute(0, 2, 3, 1).cpu().numpy()
+        levels = weigh_by_prior(levels, mapper.prior.maps(images))
+    return levels
+
+
+def window_batches(samples: Samples, most: int, *, windows: bool) -> Iterator[tuple[slice, Tensor]]:
     """Parts of at most ``most`` samples, and (B,) window ids from 0; a window is never divided.
 
     Without ``windows`` each sample is a window of its own.

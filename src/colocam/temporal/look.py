@@ -1,8 +1,9 @@
-"""Where a second look went: a square of a frame's map, and what was found in it (docs/method/second-look.md).
+"""Where a second look goes: a square of a frame's map, and what was found in it (docs/method/second-look.md).
 
 Tests: tests/inference/test_second_look.py.
 """
 
+import math
 from typing import NamedTuple, TypeVar
 
 import cv2
@@ -13,6 +14,13 @@ from colocam.boxes.extract import mask_of_box
 from colocam.types import Float32Array, Float64Array, Levels
 
 Map = TypeVar("Map", Levels, Float32Array, Float32Array | Levels)
+
+MARGIN = 1.15
+"""Side of the square in map pixels, relative to the longer side of the box in map pixels."""
+LEAST = 0.2
+"""Least side of the square, relative to the frame: a box may cover only a part of the object."""
+OVERLAP = 0.1
+"""If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 
 
 class Square(NamedTuple):
@@ -75,6 +83,19 @@ class Look(NamedTuple):
         mask = np.zeros(size, bool)
         mask[rows, columns] = inside
         return mask
+
+
+def square_around(box: Float64Array, side: int) -> Square | None:
+    """The square to look at for a box (4,) in a map of ``side`` pixels; None if it would be the whole map.
+
+    It is square in map pixels, so in the frame it has the frame's aspect ratio. It is shifted to lie inside the frame.
+    """
+    width, height = box[2:] - box[:2]
+    length = math.ceil(max(MARGIN * max(width, height), LEAST * side))
+    if length >= side:
+        return None
+    x, y = (round(min(max(float(middle) - length / 2, 0.0), side - length)) for middle in (box[:2] + box[2:]) / 2)
+    return Square(x, y, length)
 
 
 def _part(start: int, length: int, pixels: int, map_side: int) -> slice:

@@ -1,19 +1,23 @@
-"""Decide whether the decoder of the model that a training starts from stays as it is, and say how long it takes.
+"""Decide what becomes of the decoder of the model that a training starts from, and say how long it takes.
 
 A decoder says where the object is, not what it is, so one that was trained on other tags may fit new ones. The tags of
 held-out videos say whether it does: the head that was fitted to whole frames reads crops around the decoder's boxes. If
-the tags are as likely in the crops, the boxes hold the objects (docs/method/start.md).
+the tags are as likely in the crops, the boxes hold the objects. Then the decoder stays as it is if the tags are also
+easy to read there; objects that the network hardly knows are worth learning from these boxes (docs/method/start.md).
 
 Tests: tests/training/test_start.py.
 """
 
+import math
 import time
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from colocam.config.card import Card
 from colocam.maps.mapper import map_batches, model_mapper
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.localizer_net import expanded
@@ -21,6 +25,7 @@ from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.training.loop import Journal
+from colocam.training.rounds import OWN
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
 from colocam.utils.progress import say
@@ -30,20 +35,42 @@ MARGIN = 0.15
 """How much less likely the tags may be in crops, for the decoder to stay, or in maps, for the class to be read there.
 
 It is a difference of cross-entropies."""
+FAMILIAR = 0.35
+"""Cross-entropy of the tags in crops, relative to that of chance, up to which the network knows the objects well.
+
+Measured: 0.09 and 0.14 for objects of the ready model's own classes, 0.70 for creatures of a game."""
 TIMED = 4
 """Frames of the step that is timed."""
 
 
+Way = Literal["keep", "own", "train"]
+"""What becomes of the decoder: it stays as it is, learns from its own boxes, or is trained like any other."""
+OUTCOMES: dict[Way, str] = {
+    "keep": "knows these tags ({}), so it stays as it is",
+    "own": "finds these tags, but hardly knows them ({}), so it is trained on its own boxes",
+    "train": "does not find these tags ({}), so it is trained",
+}
+
+
 class Likelihood(NamedTuple):
-    """Cross-entropy of the tags of held-out frames, of the whole frames and of crops around a decoder's boxes."""
+    """Cross-entropy of the tags of held-out frames.
+
+    Attributes:
+        whole: of whole frames.
+        crops: of crops around a decoder's boxes.
+        chance: ln K for K tags.
+    """
 
     whole: float
     crops: float
+    chance: float
 
     @property
-    def fits(self) -> bool:
-        """Whether the boxes hold the objects."""
-        return self.crops <= self.whole + MARGIN
+    def way(self) -> Way:
+        """What suits the decoder."""
+        if self.crops > self.whole + MARGIN:
+            return "train"  # its boxes miss the objects
+        return "keep" if self.crops <= FAMILIAR * self.chance else "own"
 
 
 def with_classifier(run: Run, classifier: Classifier) -> Model | None:
@@ -53,31 +80,45 @@ def with_classifier(run: Run, classifier: Classifier) -> Model | None:
         return None
     net = LocalizerNet(classifier, model.card.decoder, map_size=model.card.map_size)
     net.decoder.load_state_dict(model.net.decoder.state_dict())
-    return Model(net.to(run.device).eval(), model.card)
+    return Model(net.to(run.device).eval(), model.card.model_copy(update={"tags": run.catalogue.tags}))
 
 
-def keep_decoder(run: Run, classifier: Classifier, method: str, validator: Validator, journal: Journal) -> bool:
-    """Decide whether the decoder of the start is used as it is; then write it as the method's checkpoint ``best``."""
+def way_of_decoder(run: Run, classifier: Classifier, method: str, validator: Validator, journal: Journal) -> Way:
+    """Decide what becomes of the decoder of the start; one that stays is written as the checkpoint ``best``."""
     start, folder = run.config.start, run.folder / method
     candidate = with_classifier(run, classifier)
-    if start is None or candidate is None or start.decoder == "train" or (folder / "last.json").is_file():
-        return False
-    if start.decoder == "auto":
+    if (folder / OWN).is_dir():
+        return "own"
+    if start is None or candidate is None or (folder / "last.json").is_file():
+        return "train"
+    way = start.decoder
+    if way == "auto":
         likely = likelihood(candidate, validator)
-        sentence = f"cross-entropy of held-out tags {likely.crops:.2f} in its boxes, {likely.whole:.2f} in whole frames"
         journal.rewind(journal.length)  # the line of an interrupted run
         journal.add(method, "val", 0, 0, crops=likely.crops, whole=likely.whole)
         journal.flush()
-        if not likely.fits:
-            say(f"{method}: the decoder of {start.model} does not find these tags ({sentence}), so it is trained")
-            return False
-        say(f"{method}: the decoder of {start.model} finds these tags ({sentence}), so it stays as it is")
-    card = candidate.card
-    kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
-    post = {"focus": card.focus, "chooser": card.chooser}
-    folder.mkdir(exist_ok=True)
-    save_checkpoint(folder, "best", candidate.net.decoder.state_dict(), kept | post)
-    return True
+        way = likely.way
+        sentence = f"cross-entropy of held-out tags {likely.crops:.2f} in its boxes, {likely.whole:.2f} in whole frames"
+        say(f"{method}: the decoder of {start.model} {OUTCOMES[way].format(sentence)}")
+    if way == "keep":
+        card = candidate.card
+        kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
+        post = {"focus": card.focus, "chooser": card.chooser}
+        folder.mkdir(exist_ok=True)
+        save_checkpoint(folder, "best", candidate.net.decoder.state_dict(), kept | post)
+    return way
+
+
+def with_settings_of(run: Run, card: Card) -> Run:
+    """The run with the color mean, focus, chooser and threshold of a model whose decoder learns from its own boxes."""
+    settings = {
+        "color_mean": card.color_mean,
+        "focus": card.focus,
+        "chooser": card.chooser,
+        "threshold": card.threshold,
+    }
+    localizer = run.config.localizer.model_copy(update=settings)
+    return replace(run, config=run.config.model_copy(update={"localizer": localizer}))
 
 
 @torch.inference_mode()
@@ -118,7 +159,7 @@ def likelihood(model: Model, validator: Validator) -> Likelihood:
         losses.append(torch.stack([F.cross_entropy(logits, classes, reduction="none") for logits in read]))
         at += len(frames)
     whole, crops_loss = torch.cat(losses, 1).mean(1).tolist()
-    return Likelihood(whole, crops_loss)
+    return Likelihood(whole, crops_loss, math.log(len(model.card.tags)))
 
 
 def say_time(run: Run, frames: int, clips: int) -> None:

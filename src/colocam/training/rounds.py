@@ -1,57 +1,36 @@
 """Train the decoder of a method: once on seeds, then again on labels from its own boxes as often as it is asked for.
 
-    maps of the last round ─ boxes/, temporal/ ─► one box for each frame, chosen by the shot ─► labels of the next round
-
-Outside the box is background. Inside, pixels above :data:`CORE` of the map's maximum are foreground and the others are
-unknown. A frame in which the classifier does not see the tag has no labels (docs/method/rounds.md). The labels of the
-first round may come from another run, which teaches a smaller network (docs/method/teacher.md).
+The labels of the first round may come from another run, which teaches a smaller network (docs/method/teacher.md), or
+from the model that training starts from, whose decoder then learns from its own boxes (docs/method/start.md).
 """
 
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import cv2
-import numpy as np
-import numpy.typing as npt
-import torch
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
 from colocam.config.card import Card, PriorOfLabels, read_card
-from colocam.data.batches import Samples, spread_samples
 from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
-from colocam.maps.mapper import map_batches, model_mapper
-from colocam.maps.prior import Prior, open_prior
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run
-from colocam.temporal.path import boxes_of_shots
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
 from colocam.training.loop import AfterEpoch, Journal, fit
+from colocam.training.own_labels import own_labels
 from colocam.training.stage2 import localizer_task
 from colocam.training.start import start_folder
 from colocam.training.validation import Validator
-from colocam.types import Float64Array, Levels
 from colocam.utils.digests import file_digest
-from colocam.utils.files import explain_os_errors, parse_json, read_array, write_json
-from colocam.utils.progress import progress, raise_if_stopped, say
+from colocam.utils.files import explain_os_errors, parse_json, write_json
+from colocam.utils.progress import say
 from colocam.utils.tensors import explain_damage, load_checkpoint
 
-SIDE = 112
-"""Side of the stored labels in pixels: a frame takes 12 kB."""
-CORE = 0.4
-"""Share of the map's maximum from which a pixel in the box is foreground."""
-LEAST_PROBABILITY = 0.5
-"""Probability of the tag from which a frame gets labels."""
-FOREGROUND, UNKNOWN = 255, 128
-"""Stored levels; background is 0."""
-CLIPS = 16
-"""Clips of one pass."""
+OWN = "own"
+"""In the folder of a method: labels from the boxes of the decoder that it starts from."""
 PRIOR = "prior.json"
 """In the folder of a method: name and digest of the prior that its labels come from; no file where there is none."""
 
@@ -61,27 +40,29 @@ def train_method(
     classifier: Classifier,
     method: str,
     clips: Sequence[CachedClip],
-    cams: CamStore,
+    cams: CamStore | None,
     validator: Validator,
     journal: Journal,
     terms: Sequence[Term] = (),
     after_epoch: AfterEpoch | None = None,
+    start: Model | None = None,
 ) -> None:
     """Train all rounds of ``method``, or continue them.
 
     The checkpoint ``best`` of its folder is that of the last round; the others have folders ``round-1``, … in it. A
-    teacher takes the place of the first round.
+    teacher takes the place of the first round, and ``start`` of all but the last.
 
     Args:
         run: the run.
         classifier: its trained classifier.
         method: name in ``METHODS``.
         clips: training clips.
-        cams: of all their frames.
+        cams: of all their frames; None: the labels come from ``start``.
         validator: measures the decoder after each epoch.
         journal: gets the numbers of each step.
         terms: loss terms besides those of the configuration.
         after_epoch: see :func:`colocam.training.train`.
+        start: the model that training starts from, if its own boxes are the labels.
     """
     settings = run.config.stage2(method)
     labels = None
@@ -89,6 +70,9 @@ def train_method(
     if (teacher := settings.teacher) is not None:
         labels = first(partial(_teacher_labels, run, method, teacher, clips))
         begin = 2
+    if start is not None:
+        labels = first(partial(_labels_of_start, run, method, start, clips))
+        begin = settings.rounds
     for index in range(begin, settings.rounds + 1):
         last = index == settings.rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
@@ -230,83 +214,9 @@ def _teacher_labels(run: Run, method: str, teacher: Path, clips: Sequence[Cached
     return own_labels(model, cached, folder, run.device, run.config.stage2(method).prior)
 
 
-def own_labels(
-    model: Model, clips: Sequence[CachedClip], folder: Path, device: torch.device, prior: Path | None = None
-) -> CamStore:
-    """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
-
-    They are kept in ``folder``, ``labels.npy`` and ``labels.json``, while they are made: an interruption loses one pass
-    at most. The folder belongs to a finished round of training, which never changes.
-
-    Args:
-        model: of that round.
-        clips: of the training videos.
-        folder: of that round.
-        device: computes the maps.
-        prior: file of a network that weighs them; None: there is none.
-    """
-    weighing = None if prior is None else open_prior(prior)
-    together = CLIPS if prior is None else 1  # a prior takes half a second a frame
-    path, described = folder / "labels.npy", folder / "labels.json"
-    lengths = [len(clip) for clip in clips]
-    shape = (sum(lengths), SIDE, SIDE)
-    done = _clips_done(path, described, shape, len(clips))
-    with explain_os_errors(path):
-        if not done:
-            # what it says is not true of the new file, even if this process is killed
-            described.unlink(missing_ok=True)
-            np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
-        stored: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r+")
-        starts = np.cumsum([0, *lengths]).tolist()
-        with progress("labels of the next round", len(stored), unit="frames", done=starts[done]) as advance:
-            while done < len(clips):
-                samples = spread_samples(clips[done : done + together], model.card.tags, per_clip=max(lengths))
-                stored[starts[done] : starts[done] + len(samples)] = _labels(model, samples, device, weighing)
-                done = min(done + together, len(clips))
-                stored.flush()  # type: ignore[attr-defined]
-                write_json(described, {"clips": done})
-                advance(len(samples))
-                raise_if_stopped("labels of the next round")
-    return CamStore(np.load(path, mmap_mode="r"), lengths, scale=1 / 255)
-
-
-def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int) -> int:
-    """The number of clips whose labels are stored; 0 if a file is missing or damaged."""
-    stored = read_array(path)
-    if stored is None or stored.shape != shape or stored.dtype != np.uint8:
-        return 0
-    try:
-        done = parse_json(described.read_text(encoding="utf-8"))["clips"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
-    return done if isinstance(done, int) and 0 <= done <= count else 0
-
-
-@torch.inference_mode()
-def _labels(model: Model, samples: Samples, device: torch.device, prior: Prior | None) -> Levels:
-    """Labels (N, SIDE, SIDE) of some clips."""
-    net, card = model.net.to(device).eval(), model.card
-    mapper = model_mapper(model)._replace(prior=prior)
-    maps = np.concatenate(list(map_batches(mapper, samples, card.size, device)))
-    probabilities = [
-        net.classifier.logits(frames).softmax(1).gather(1, classes[:, None])[:, 0]
-        for frames, classes in samples.batches(card.size, device)
-    ]
-    boxes, has_box = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
-    return box_labels(maps, boxes, has_box & (torch.cat(probabilities) >= LEAST_PROBABILITY).cpu().numpy())
-
-
-def box_labels(maps: Levels, boxes: Float64Array, labeled: npt.NDArray[np.bool_]) -> Levels:
-    """Labels (N, SIDE, SIDE) of maps (N, S, S) in 8 bits with one box each, (N, 4) in map pixels.
-
-    Where ``labeled`` (N,) is false, all pixels are unknown.
-    """
-    labels = np.full((len(maps), SIDE, SIDE), UNKNOWN, np.uint8)
-    for frame in np.flatnonzero(labeled):
-        x1, y1, x2, y2 = boxes[frame].round().astype(int)
-        inside = (slice(y1, y2 + 1), slice(x1, x2 + 1))
-        full = np.zeros_like(maps[frame])
-        core = maps[frame][inside] > CORE * maps[frame].max()
-        full[inside] = np.where(core, FOREGROUND, UNKNOWN)
-        labels[frame] = cv2.resize(full, (SIDE, SIDE), interpolation=cv2.INTER_NEAREST)
-    return labels
+def _labels_of_start(run: Run, method: str, start: Model, clips: Sequence[CachedClip]) -> CamStore:
+    """Labels of all frames of ``clips`` from the boxes of ``start``, looked at as often as in use."""
+    folder = run.folder / method / OWN
+    with explain_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    return own_labels(start, clips, folder, run.device, run.config.stage2(method).prior, looks=start.card.looks)

@@ -64,7 +64,7 @@ def localizer_task(
     method: str,
     classifier: Classifier,
     clips: Sequence[CachedClip],
-    cams: CamStore,
+    cams: CamStore | None,
     validator: Validator,
     added: Sequence[Term] = (),
     *,
@@ -78,10 +78,10 @@ def localizer_task(
         method: name in ``METHODS``.
         classifier: of stage 1.
         clips: training clips.
-        cams: of all their frames.
+        cams: of all their frames; None: there are ``labels``.
         validator: measures the decoder after each epoch.
         added: loss terms besides those of the configuration.
-        labels: of all frames, as :func:`colocam.training.rounds.own_labels` gives them: they take the place of the
+        labels: of all frames, as :func:`colocam.training.own_labels.own_labels` gives them: they take the place of the
             seeds, and the terms that complete seeds (eq. 2, 3 and 4) are left out.
         phase: name of the task; None: the method.
     """
@@ -94,7 +94,9 @@ def localizer_task(
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
     half = partial(torch.autocast, device.type, torch.bfloat16, enabled=device.type == "cuda")
     kept = kept_clips([clip.clip.tag for clip in clips], settings.leave_out, settings.leave_out_draw)
-    labels_given, maps = labels is not None, cams if labels is None else labels
+    labels_given = labels is not None
+    maps = cams if labels is None else labels
+    assert maps is not None
     summands = loss_terms(settings.losses, added, device=device, dense=labels_given)
     changed = settings.jitter > 0 and labels_given
 

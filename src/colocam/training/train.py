@@ -25,7 +25,7 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
-from colocam.training.keep_start import keep_decoder, reading_helps, say_time, with_classifier
+from colocam.training.keep_start import reading_helps, say_time, way_of_decoder, with_classifier, with_settings_of
 from colocam.training.loop import AfterEpoch, Journal
 from colocam.training.rounds import best_model, keep_prior, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
@@ -205,10 +205,14 @@ def _train(
     cams = None if run.config.start is not None else first(all_cams)
     for method in run.config.methods:
         first(partial(keep_prior, run, method))
-        if not first(partial(keep_decoder, run, classifier, method, validator, journal)):
+        way = first(partial(way_of_decoder, run, classifier, method, validator, journal))
+        start = with_classifier(run, classifier) if way == "own" else None
+        trained = run if start is None else with_settings_of(run, start.card)
+        if way == "train":
             cams = cams or first(all_cams)
-            train_method(run, classifier, method, training, cams, validator, journal, terms, after_epoch)
-        alone(partial(_save_model, run, classifier, method, training, validator, chosen_from, presence))
+        if way != "keep":
+            train_method(trained, classifier, method, training, cams, validator, journal, terms, after_epoch, start)
+        alone(partial(_save_model, trained, classifier, method, training, validator, chosen_from, presence))
 
 
 def _validator(run: Run, clips: Sequence[CachedClip], truth: Truth | None) -> Validator:

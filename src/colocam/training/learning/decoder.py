@@ -31,8 +31,8 @@ from colocam.models import LocalizerNet, foreground
 from colocam.models.classifier import at_side
 from colocam.training.learning.frames import CorrectedFrames
 from colocam.training.loop import Task, Validation
-from colocam.training.rounds import CORE
-from colocam.training.rounds import SIDE as LABEL_SIDE
+from colocam.training.own_labels import CORE
+from colocam.training.own_labels import SIDE as LABEL_SIDE
 from colocam.training.seeds import (
     BACKGROUND,
     FOREGROUND,

@@ -41,7 +41,7 @@ from colocam.training.learning.heads import (
 from colocam.training.learning.proof import Proof, prove
 from colocam.training.learning.report import Learned, Stage, read_history, stored_corrections, write_run
 from colocam.training.loop import Journal, fit
-from colocam.training.rounds import own_labels
+from colocam.training.own_labels import own_labels
 from colocam.types import Float64Array
 from colocam.utils.device import keep_activations
 from colocam.utils.locks import temporary_folder
