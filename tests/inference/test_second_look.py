@@ -186,16 +186,19 @@ def test_who_looks_how_often():
 
 
 @pytest.mark.parametrize(
-    ("box", "square"),
+    ("box", "size", "square"),
     [
-        ((30, 30, 40, 36), (28, 26, 13)),  # a fifth of 64 is 12.8
-        ((0, 0, 20, 10), (0, 0, 23)),  # moved into the frame
-        ((44, 50, 64, 64), (41, 41, 23)),
-        ((0, 0, 63, 20), None),
+        ((30, 30, 40, 36), 64, (28, 26, 13)),  # a fifth of 64 is 12.8
+        ((0, 0, 20, 10), 64, (0, 0, 23)),  # moved into the frame
+        ((44, 50, 64, 64), 64, (41, 41, 23)),
+        ((0, 0, 54, 20), 64, (0, 0, 63)),
+        ((0, 0, 63, 20), 64, None),
+        ((0, 0, 27, 20), 448, (0, 0, 32)),  # half of the frame, 224 pixels of the network's
+        ((0, 0, 28, 20), 448, None),
     ],
 )
-def test_the_square(box, square):
-    assert square_around(np.array(box, float), SIDE) == (None if square is None else Square(*square))
+def test_the_square(box, size, square):
+    assert square_around(np.array(box, float), SIDE, size) == (None if square is None else Square(*square))
 
 
 def test_a_square_covers_at_least_one_pixel_of_a_tiny_frame():

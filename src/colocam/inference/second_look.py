@@ -58,9 +58,9 @@ class SecondLook:
 
     def look(self, frames: Observations, pool: ThreadPoolExecutor, looks: int) -> None:
         """Look ``looks`` times; set ``candidates``, ``levels``, ``raw_map`` and ``look`` where a look is used."""
-        thresholds = self._threshold_of(_logits(frames))
+        thresholds, size = self._threshold_of(_logits(frames)), self._settings.network.shape.size
         for _ in range(looks):
-            squares = [_square_of(observation) for observation in frames]
+            squares = [_square_of(observation, size) for observation in frames]
             places = [at for at, square in enumerate(squares) if square is not None]
             if not places:
                 break
@@ -132,9 +132,9 @@ def look_again(observed: Generator[Observations, None, None], second: SecondLook
             yield frames
 
 
-def _square_of(observation: FrameObservation) -> Square | None:
+def _square_of(observation: FrameObservation, size: int) -> Square | None:
     boxes = observation.candidates.boxes
-    return square_around(boxes[0], len(observation.levels)) if len(boxes) else None
+    return square_around(boxes[0], len(observation.levels), size) if len(boxes) else None
 
 
 def _logits(frames: Observations) -> Float32Array:

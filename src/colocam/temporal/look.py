@@ -19,6 +19,8 @@ MARGIN = 1.15
 """Side of the square in map pixels, relative to the longer side of the box in map pixels."""
 LEAST = 0.2
 """Least side of the square, relative to the frame: a box may cover only a part of the object."""
+ENOUGH = int(__import__("os").environ.get("ENOUGH", 224))
+"""Side of a square in pixels of the network's input from which enlarging gains nothing: what ImageNet's networks see."""
 OVERLAP = 0.1
 """If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 
@@ -85,14 +87,19 @@ class Look(NamedTuple):
         return mask
 
 
-def square_around(box: Float64Array, side: int) -> Square | None:
-    """The square to look at for a box (4,) in a map of ``side`` pixels; None if it would be the whole map.
+def square_around(box: Float64Array, side: int, size: int) -> Square | None:
+    """The square to look at for a box (4,) in a map of ``side`` pixels; None if the network sees it well enough.
 
     It is square in map pixels, so in the frame it has the frame's aspect ratio. It is shifted to lie inside the frame.
+
+    Args:
+        box: in pixels of the map.
+        side: of the map.
+        size: side of the network's input.
     """
     width, height = box[2:] - box[:2]
     length = math.ceil(max(MARGIN * max(width, height), LEAST * side))
-    if length >= side:
+    if length >= side or length * size > ENOUGH * side:
         return None
     x, y = (round(min(max(float(middle) - length / 2, 0.0), side - length)) for middle in (box[:2] + box[2:]) / 2)
     return Square(x, y, length)

@@ -139,7 +139,7 @@ def _look_again(
         squares = {
             row: square
             for row in range(part.start, part.stop)
-            if has_box[row] and (square := square_around(boxes[row], side)) is not None
+            if has_box[row] and (square := square_around(boxes[row], side, card.size)) is not None
         }
         if not squares:
             continue
