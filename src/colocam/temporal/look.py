@@ -19,8 +19,8 @@ MARGIN = 1.15
 """Side of the square in map pixels, relative to the longer side of the box in map pixels."""
 LEAST = 0.2
 """Least side of the square, relative to the frame: a box may cover only a part of the object."""
-ENOUGH = int(__import__("os").environ.get("ENOUGH", 224))
-"""Side of a square in pixels of the network's input from which enlarging gains nothing: what ImageNet's networks see."""
+ENOUGH = 224
+"""Largest square, in pixels of the network's input: a larger object gains nothing, and loses its surroundings."""
 OVERLAP = 0.1
 """If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 
