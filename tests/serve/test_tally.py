@@ -80,8 +80,14 @@ def test_an_export_with_one_class_per_track_says_so(served):
     served.edit(kind="class", start=0, stop=10, tag="dog")
     for to in ("mot", "cvat", "label-studio"):
         (note,) = served.client.post("/api/exports", json={"to": to}).json()["notes"]
-        assert note.startswith("1 track has frames of several classes")
+        assert note == f"video: 1 track changes its class; {to} holds one, the most frequent: 10 boxes got it"
     assert served.client.post("/api/exports", json={"to": "coco"}).json()["notes"] == []
+
+
+def test_an_export_without_a_box_says_so(served):
+    served.edit(kind="none", start=0, stop=40)
+    answer = served.client.post("/api/exports", json={"to": "coco"})
+    assert (answer.status_code, answer.json()["error"]) == (422, "no frame to export has a box: draw one first")
 
 
 def test_a_class_that_was_set_before_version_0_3_is_still_used(served):

@@ -259,7 +259,8 @@ def tracks_of_several_classes(videos: Sequence[LabeledVideo], to: str) -> list[s
             boxes += other
         if changed:
             tracks = "1 track changes its" if changed == 1 else f"{changed} tracks change their"
-            lines.append(f"{video.name}: {tracks} class; {to} holds one, the most frequent: {boxes} boxes got it")
+            got = "1 box" if boxes == 1 else f"{boxes} boxes"
+            lines.append(f"{video.name}: {tracks} class; {to} holds one, the most frequent: {got} got it")
     return lines
 
 

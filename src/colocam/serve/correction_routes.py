@@ -24,7 +24,6 @@ from colocam.labels import Options, export, readable, writable, write_correction
 from colocam.labels.table import take_rows
 from colocam.serve.exchange import (
     CORRECTIONS,
-    classes_differ,
     corrected_rows,
     corrections_of,
     filled,
@@ -48,8 +47,6 @@ ARCHIVES = 8
 """Exports that stay on the disk for their download."""
 NEED_IMAGES = frozenset({"label-studio-masks"})
 """Formats that name image files instead of videos."""
-ONE_CLASS = frozenset({"cvat", "label-studio", "mot"})
-"""Formats that hold one class per track."""
 LEFT_OUT = {"unchecked": (PREDICTED,), "asked": (ASKED,), "interpolated": INTERPOLATED}
 """States of frames that an export can leave out."""
 SHOWN = 24
@@ -134,8 +131,8 @@ class NewExport(BaseModel):
 def make_export(new: NewExport, library: Served) -> dict[str, Any]:
     """Write a ZIP archive of what the screen shows, and give the id for its download.
 
-    ``frames``: how many of its frames are checked, interpolated, asked about and unchecked; ``notes``: what the format
-    cannot hold.
+    ``frames``: how many of its frames are checked, interpolated, asked about and unchecked; ``notes``: what the labels
+    do not say as the screen does, and how videos are split.
     """
     videos = [library.video(video) for video in new.videos] or library.videos()
     ready = [video for video in videos if video.results is not None]
@@ -166,7 +163,7 @@ def make_export(new: NewExport, library: Served) -> dict[str, Any]:
 
 
 def _export(library: Library, videos: list[Video], new: NewExport, folder: Path) -> tuple[Path, list[str]]:
-    """Write labels below ``folder``; the folder that holds them, and what the format cannot hold."""
+    """Write labels below ``folder``; the folder that holds them, and what is to be said of them."""
     made = folder / "labels"
     if new.to == CORRECTIONS:
         corrections = all_corrections(library, videos)
@@ -178,7 +175,7 @@ def _export(library: Library, videos: list[Video], new: NewExport, folder: Path)
         write_corrections(made / "corrections.csv", shown)
         return made, []
     tables: list[Path] = []
-    mixed = 0
+    boxes = 0
     left_out = [state for name in new.leave_out for state in LEFT_OUT[name]]
     for video in videos:
         assert video.results is not None
@@ -188,16 +185,16 @@ def _export(library: Library, videos: list[Video], new: NewExport, folder: Path)
         rows = take_rows(rows, np.flatnonzero(np.isin(rows.frame, stay)))
         if not len(rows.frame):
             continue
-        mixed += classes_differ(rows)
+        boxes += int(np.isfinite(rows.box[:, 0]).sum())
         rows = filled(rows, video.results.index) if new.to == "masks" else rows
         tables.append(write_corrected(folder / "tables", video, video.results.index, rows))
     if not tables:
         raise RefusalError(422, "no frame is left to export: check some frames first, or leave out fewer")
-    notes = []
-    if mixed and new.to in ONE_CLASS:
-        tracks = "1 track has" if mixed == 1 else f"{mixed} tracks have"
-        notes = [f"{tracks} frames of several classes; {new.to} holds one class per track: the most frequent one"]
-    return export(tables, new.to, made, options=Options(images=new.images or new.to in NEED_IMAGES)), notes
+    if not boxes:
+        raise RefusalError(422, "no frame to export has a box: draw one first")
+    notes: list[str] = []
+    options = Options(images=new.images or new.to in NEED_IMAGES)
+    return export(tables, new.to, made, options=options, tell=notes.append), notes
 
 
 @routes.get("/exports/{key}/{name}", response_class=Response)

@@ -3,7 +3,6 @@
 Tests: tests/serve/test_one_rule.py, tests/serve/test_exports_hold_the_screen.py.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -107,14 +106,6 @@ def known_states(results: VideoResults, objects: Mapping[int, Marks]) -> npt.NDA
     state = frame_states(objects.values())
     state[results.other_positions[others_left(results, objects)]] = PREDICTED
     return state
-
-
-def classes_differ(rows: TableRows) -> int:
-    """How many tracks have frames of several classes."""
-    classes: defaultdict[int, set[str]] = defaultdict(set)
-    for row in np.flatnonzero(~np.isnan(rows.box[:, 0])).tolist():
-        classes[int(rows.track[row])].add(rows.tag[row])
-    return sum(len(tags) > 1 for track, tags in classes.items() if track >= 0)
 
 
 def rows_at(results: VideoResults, objects: Mapping[int, Marks], rows: slice) -> tuple[VideoResults, dict[int, Marks]]:

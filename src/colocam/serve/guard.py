@@ -143,7 +143,7 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         size += len(message.get("body", b""))
         if size > MOST_JSON:
-            raise HTTPException(413, f"the request is larger than {MOST_JSON >> 20} MiB: change fewer frames at once")
+            raise HTTPException(413, f"the request is larger than {MOST_JSON >> 20} MiB: correct fewer frames at once")
         return message
 
     return limited

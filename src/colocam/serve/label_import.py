@@ -67,8 +67,8 @@ def imported_correction(
             if labels_of is None and imported.strangers:
                 imported = read(labels_of=_only_stranger(library, video, imported.strangers))
             left_out = [f"{count} × {why}" for why, count in imported.left_out.items()]
-            changes = _own_labels(video, file, imported.corrections)
-            actions = _Linker(library, video, results).actions(changes)
+            corrections = _own_labels(video, file, imported.corrections)
+            actions = _Linker(library, video, results).actions(corrections)
     except RefusalError:
         raise
     except ColocamError as error:

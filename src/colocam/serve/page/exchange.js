@@ -5,6 +5,7 @@ import { capital, dialog, make, tell } from "./dom.js";
 
 const LAST = "colocam-format"; // the format that was exported last
 const FIRST = "coco";
+const NOTES = 3; // shown of an export
 // What is known of frames, and how to leave them out.
 const FRAMES = {
   checked: ["checked"],
@@ -56,11 +57,17 @@ export async function exportDialog(video) {
       const made = await postJson("/api/exports", { to: select.value, videos: video && !all.checked ? [video] : [], images: images.checked && !images.disabled, leave_out });
       make("a", { href: `/api/exports/${made.id}/${made.name}`, download: made.name }).click();
       localStorage.setItem(LAST, select.value);
-      note.say(`${made.name} contains ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model has not finished ${made.left_out === 1 ? "is" : "are"} left out` : ""}. ${(made.notes || []).map((one) => `Note: ${one}.`).join(" ")}`);
+      note.say(`${made.name} contains ${made.videos === 1 ? "1 video" : `${made.videos} videos`}${made.left_out ? `; ${made.left_out} that the model has not finished ${made.left_out === 1 ? "is" : "are"} left out` : ""}. ${notesOf(made.notes)}`);
     } catch (error) { note.say(error.message, "problem"); }
     save.disabled = false;
   });
   return box;
+}
+
+// A library of thousands may have a note for each video.
+function notesOf(notes) {
+  const left = notes.length - NOTES;
+  return `${notes.slice(0, NOTES).map((one) => `${capital(one)}.`).join(" ")}${left > 0 ? ` And ${left} more ${left === 1 ? "video" : "videos"}.` : ""}`;
 }
 
 // Which of the videos of a file is this one; "": none.

@@ -108,10 +108,10 @@ export function wordsOf(correction) {
   return `${words.slice(0, 5).join("; ")}${words.length > 5 ? `; and ${words.length - 5} more` : ""}`;
 }
 
-// Two pages changed the same frames: show both; true to use mine. Escape chooses nothing, so the question is asked again.
+// Two pages corrected the same frames: show both; true to use mine. Escape chooses nothing, so the question is asked again.
 export function askConflict(theirs, mine) {
-  const box = dialog("Changed on another page",
-    make("p", {}, "Another page changed the same frames after this page last loaded them. Which version is right?"),
+  const box = dialog("Corrected on another page",
+    make("p", {}, "Another page corrected the same frames after this page last loaded them. Which version is right?"),
     make("dl", { class: "both" }, make("dt", {}, make("i", { class: "theirs" }), "The other page"), ...theirs.map(({ change: correction }) => make("dd", {}, wordsOf(correction))), make("dt", {}, make("i", { class: "mine" }), "This page"), make("dd", {}, wordsOf(mine))),
     choices(make("button", { value: "mine", class: "primary" }, "Use mine"), make("button", { value: "theirs" }, "Keep theirs")));
   box.classList.add("aside");

@@ -47,7 +47,7 @@ export async function learnDialog(view) {
   const start = make("button", { type: "button", class: "primary" }, "Learn from all corrections"), source = make("p", { class: "dim" });
   const bar = make("progress", { max: "1", "aria-label": "Progress of the lesson" }), left = make("span", { class: "dim small" });
   const cancel = make("button", { type: "button" }, "Cancel the lesson"), running = make("div", { class: "row running", hidden: true }, bar, left, cancel);
-  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out; a change is kept only if the model agrees with them as well as before."),
+  const box = dialog("Learn", make("p", {}, "Your corrections train a new model, in the background. A fifth of the corrected videos is held out; an update is kept only if the model agrees with them as well as before."),
     source, make("div", { class: "row" }, often, make("label", { for: "often" }, `After every ${EVERY} corrections, update thresholds right away and learn in the background`)),
     make("div", { class: "row" }, start, state), running, agreement, use, changes,
     make("details", { class: "told", hidden: true }, make("summary", {}, "Output"), output),

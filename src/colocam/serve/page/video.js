@@ -212,7 +212,7 @@ export class VideoView extends VideoEdits {
     askFrame(frame[this.position], frame.at(-1), (number) => this.go(Math.min(lowerBound(frame, number), frame.length - 1)));
   }
 
-  // Two pages changed the same frames: the box of the other page is drawn beside ours while the user chooses.
+  // Two pages corrected the same frames: the box of the other page is drawn beside ours while the user chooses.
   async ask(theirs, mine) {
     const drawn = theirs.flatMap(({ change: correction }) => correction.actions || []).filter((a) => a.box && a.start === this.video.frame[this.position]).at(-1);
     this.other = drawn?.box || null;
