@@ -101,6 +101,27 @@ def test_changes_wait_while_the_server_is_away(page, served):
     assert opened.said() == ["accepted", "none"]
 
 
+def test_a_video_that_is_left_and_opened_again_sends_each_correction_once(one):
+    one.open()
+    one.page.route("**/history", lambda route: route.abort() if route.request.method == "POST" else route.continue_())
+    one.press("a")
+    one.until("document.getElementById('saved').textContent.includes('the server is not reachable')")
+    one.page.evaluate("window.left = window.colocam.saving")
+    one.press("l")
+    one.until("document.querySelector('.library')")
+    one.open()
+    one.until("window.colocam.saving !== window.left && window.colocam.saving.waiting.length === 1")
+    sent = []
+    one.page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
+    one.page.evaluate("window.left.send()")
+    assert sent == []
+    one.press("n")
+    one.page.unroute("**/history")
+    one.until_saved()
+    assert one.said() == ["accepted", "none"]
+    assert one.page.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('colocam-waiting'))") == []
+
+
 def test_what_the_server_refuses_is_said_and_sent_again(one):
     one.open()
     one.store._database.execute("PRAGMA query_only=ON")

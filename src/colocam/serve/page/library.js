@@ -109,7 +109,8 @@ export function openLibrary(view) {
     shown = sorted;
     for (const id of selected) if (!shown.some((video) => video.id === id)) mark(id, false); // nobody changes what is not seen
     const part = sorted.length < videos.length ? `${sorted.length} of ` : "";
-    count.textContent = `${part}${videos.length === 1 ? "1 video" : `${videos.length} videos`}${adding > 0 ? `, ${adding} more being added` : ""}`;
+    const more = videos.length ? `${adding} more being added` : `${adding} being added`;
+    count.textContent = [videos.length || !adding ? `${part}${videos.length === 1 ? "1 video" : `${videos.length} videos`}` : "", adding > 0 ? more : ""].filter(Boolean).join(", ");
     for (const id of cards.keys()) if (!videos.some((video) => video.id === id)) { cards.get(id).remove(); cards.delete(id); }
     for (const video of sorted) {
       const text = JSON.stringify(video);
@@ -128,6 +129,7 @@ export function openLibrary(view) {
     if (list.children.length !== wanted.length || wanted.some((card, at) => list.children[at] !== card)) list.replaceChildren(...wanted);
     left.textContent = leftToDo(videos);
     empty.hidden = videos.length + adding > 0;
+    coming.hidden = videos.length > 0 || adding === 0;
     for (const tool of [find, which, order]) tool.hidden = !videos.length;
     none.hidden = sorted.length > 0 || !videos.length;
     sought.textContent = `No video ${words ? `with “${find.value.trim()}” in its name or class` : "of this kind"}${words && which.value !== ALL ? `, among those ${which.value}` : ""}.`;
@@ -155,13 +157,14 @@ export function openLibrary(view) {
   for (const one of [sort, which]) one.addEventListener("change", show);
   find.addEventListener("input", show);
   const empty = make("div", { class: "empty", hidden: true }, make("p", {}, make("strong", {}, "No video yet")), make("p", {}, "Drop video files here, or choose them with “Add videos…”."), make("p", {}, "Or name them in the command: ", make("code", {}, "colocam serve RUN VIDEOS")));
+  const coming = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {}, "Adding videos…")), make("p", {}, "Each appears here as soon as the server has read it."));
   const clear = () => { find.value = ""; which.value = ALL; show(); find.focus(); };
   const sought = make("p", {}), none = make("div", { class: "empty", hidden: true, role: "status" }, sought, make("button", { type: "button", class: "primary", onclick: clear }, "Show all videos"));
   const away = make("div", { class: "empty", hidden: true, role: "status" }, make("p", {}, make("strong", {})), make("p", {}, "Start the same command again: this page reconnects by itself. Your corrections are kept in this browser."));
   const chosen = make("div", { class: "row chosen", hidden: true }, all, make("label", { for: "select-all" }, "Select all shown"), many, setClass, options);
   view.replaceChildren(make("section", { class: "library", "aria-label": "Library" },
     make("div", { class: "row bar" }, make("h1", {}, "Library"), count, make("span", { class: "space" }), find, which, order, input, add),
-    left, away, chosen, uploads, empty, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
+    left, away, chosen, uploads, empty, coming, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
   return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };

@@ -7,6 +7,8 @@ import { applyCorrection } from "./marks.js";
 const RETRY = 1500;
 const PREFIX = "colocam-waiting-";
 
+const sending = new Map(); // by key: what waits for a video goes on after it was left, until it is opened again
+
 const tabOf = () => {
   if (!sessionStorage.getItem("colocam-tab")) sessionStorage.setItem("colocam-tab", crypto.randomUUID());
   return sessionStorage.getItem("colocam-tab");
@@ -18,6 +20,9 @@ export class Saving {
   constructor(video, { told, changed, saved, stored, conflict }) {
     Object.assign(this, { video, told, changed, saved, stored, conflict });
     this.key = `${PREFIX}${video}-${tabOf()}`;
+    const left = sending.get(this.key);
+    if (left) left.replaced = true;
+    sending.set(this.key, this);
     this.waiting = this.adopt();
     this.history = { done: [], undone: [] };
     this.version = 0;
@@ -71,15 +76,19 @@ export class Saving {
   }
 
   store() {
+    if (this.replaced) return;
     if (this.waiting.length) localStorage.setItem(this.key, JSON.stringify({ at: Date.now(), changes: this.waiting }));
-    else localStorage.removeItem(this.key);
+    else {
+      localStorage.removeItem(this.key);
+      if (this.closed) sending.delete(this.key);
+    }
   }
 
   async send() {
     if (this.busy) return;
     this.busy = true;
     try {
-      while (this.waiting.length) if (!(await this.sendFirst())) break;
+      while (this.waiting.length && !this.replaced) if (!(await this.sendFirst())) break;
     } finally {
       this.busy = false;
     }
@@ -103,6 +112,7 @@ export class Saving {
   }
 
   async recover(error, first) {
+    if (this.replaced) return false;
     const theirs = error.answer?.conflict;
     if (theirs) {
       // Corrections of other frames do not contradict each other.
@@ -126,7 +136,10 @@ export class Saving {
     return false;
   }
 
-  close() { this.closed = true; }
+  close() {
+    this.closed = true;
+    this.store();
+  }
 }
 
 export function overlaps(theirs, mine) {
