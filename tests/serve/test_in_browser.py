@@ -111,15 +111,37 @@ def test_a_video_that_is_left_and_opened_again_sends_each_correction_once(one):
     one.until("document.querySelector('.library')")
     one.open()
     one.until("window.colocam.saving !== window.left && window.colocam.saving.waiting.length === 1")
-    sent = []
-    one.page.on("request", lambda request: sent.append(request) if request.method == "POST" else None)
-    one.page.evaluate("window.left.send()")
-    assert sent == []
+    one.page.evaluate("window.left.sendFirst = () => { window.twice = true; }; window.left.send();")
+    assert not one.page.evaluate("window.twice")
     one.press("n")
     one.page.unroute("**/history")
     one.until_saved()
     assert one.said() == ["accepted", "none"]
     assert one.page.evaluate("Object.keys(localStorage).filter((name) => name.startsWith('colocam-waiting'))") == []
+
+
+def test_a_correction_waits_until_the_earlier_ones_are_known(one):
+    one.open()
+    one.press("n")
+    one.until_saved()
+    one.press("l")
+    one.until("document.querySelector('.library')")
+    path = f"/api/videos/{one.video}/history"
+    one.page.evaluate(  # the server answers, but late
+        """path => {
+          const { fetch } = window, late = new Promise((done) => { window.answer = done; });
+          window.fetch = async (url, how) => { if (url === path && !how.method) await late; return fetch(url, how); };
+        }""",
+        path,
+    )
+    one.page.evaluate(f"location.hash = 'video={one.video}'")
+    one.until("window.colocam?.video.results && document.querySelector('.frame-facts').dataset.box !== undefined")
+    one.press("a")  # of the frame that says "no object"
+    one.until("window.colocam.saving.waiting.length === 1")
+    one.page.evaluate("window.answer()")
+    one.until_saved()
+    assert one.page.locator("dialog").count() == 0
+    assert one.said() == ["none", "accepted"]
 
 
 def test_what_the_server_refuses_is_said_and_sent_again(one):

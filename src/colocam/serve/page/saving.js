@@ -25,7 +25,7 @@ export class Saving {
     sending.set(this.key, this);
     this.waiting = this.adopt();
     this.history = { done: [], undone: [] };
-    this.version = 0;
+    this.version = null; // not known yet: nothing is sent before
     this.busy = false;
     this.closed = false;
   }
@@ -49,7 +49,7 @@ export class Saving {
 
   async fetchHistory() {
     const stored = await getJson(`/api/videos/${this.video}/history`);
-    if (stored.version < this.version) return this.fetchHistory(); // a correction was saved while the answer was on its way
+    if (this.version !== null && stored.version < this.version) return this.fetchHistory(); // a correction was saved while the answer was on its way
     this.version = stored.version;
     this.history = { done: stored.done, undone: stored.undone };
     for (const { change: correction } of this.waiting) applyCorrection(this.history, correction);
@@ -97,6 +97,7 @@ export class Saving {
   async sendFirst() {
     const first = this.waiting[0];
     try {
+      if (this.version === null) await this.fetchHistory();
       const answer = await postJson(`/api/videos/${this.video}/history`, { ...first, version: this.version });
       this.version = Math.max(this.version, answer.version);
       this.waiting.shift();

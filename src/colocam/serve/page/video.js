@@ -31,7 +31,7 @@ export class VideoView extends VideoEdits {
     super();
     this.video = video;
     this.closed = false;
-    this.position = 0;
+    this.position = frame === null ? 0 : Math.min(lowerBound(video.frame, frame), video.frame.length - 1);
     this.draft = null; // a box that arrow keys move, not yet saved
     this.other = null; // the box of another page, while a conflict is shown
     this.skip = true;
@@ -54,8 +54,7 @@ export class VideoView extends VideoEdits {
     this.changed();
     this.refocused = () => { this.saving.refresh().catch(() => {}); this.renew().catch(() => {}); };
     window.addEventListener("focus", this.refocused);
-    const first = frame === null ? 0 : Math.min(lowerBound(video.frame, frame), video.frame.length - 1);
-    this.player.go(first);
+    this.player.go(this.position);
     this.comparison.refresh();
     this.saving.load().catch((error) => tell(error.message));
     if (video.state !== "ready") this.poll();
