@@ -22,7 +22,7 @@ async () => {
   const view = window.colocam, { frame, results } = view.video;
   const rule = await import(document.querySelector("link[rel=modulepreload][href$='/marks.js']").href);
   await view.saving.refresh();
-  const shown = ([number, marks], at) => [rule.tagOf(marks, results, at), rule.boxOf(marks, results, at), String(number)];
+  const shown = ([number, own], at) => [rule.tagOf(own, results, at), rule.boxOf(own, results, at), String(number)];
   return frame.map((_, at) => [...view.objects.all].map((one) => shown(one, at)).filter(([, box]) => box));
 }
 """
@@ -73,7 +73,8 @@ def of_voc(files):
 
 def of_mot(files):
     text, names = (
-        next(data.decode() for name, data in files.items() if name.endswith(end)) for end in ("gt/gt.txt", "gt/labels.txt")
+        next(data.decode() for name, data in files.items() if name.endswith(end))
+        for end in ("gt/gt.txt", "gt/labels.txt")
     )
     for line in text.splitlines():
         frame, track, x, y, w, h, _, number = map(float, line.split(",")[:8])
@@ -194,7 +195,11 @@ def test_frames_that_are_left_out_are_those_of_the_screen(make_video, tmp_path, 
             one.server.edit(kind="box", start=seed, stop=seed + 1, box=[3, 4, 23, 24])
             screen = screen_of(one)
             known = one.page.evaluate("[...window.colocam.states]")
-            for leave_out, states in {"unchecked": {PREDICTED}, "interpolated": set(INTERPOLATED), "asked": {ASKED}}.items():
+            for leave_out, states in {
+                "unchecked": {PREDICTED},
+                "interpolated": set(INTERPOLATED),
+                "asked": {ASKED},
+            }.items():
                 kept = [[] if state in states else shown for state, shown in zip(known, screen, strict=True)]
                 for to in ("csv", "coco", "mot"):
                     labels, within = FORMATS[to]
@@ -204,7 +209,10 @@ def test_frames_that_are_left_out_are_those_of_the_screen(make_video, tmp_path, 
 
 def test_an_export_of_several_videos_keeps_them_apart(make_video, tmp_path, page):
     names = [f"{at}.mp4" for at in range(4)]
-    paths = [gray_video(make_video, tmp_path / name, range(60 + 30 * at, 60 + 30 * at + COUNT)) for at, name in enumerate(names)]
+    paths = [
+        gray_video(make_video, tmp_path / name, range(60 + 30 * at, 60 + 30 * at + COUNT))
+        for at, name in enumerate(names)
+    ]
     with served_page(page, tmp_path / "page", paths, model=SeemsToLeave) as one:
         screens = {}
         for seed, video in enumerate(one.library.videos()):
@@ -215,12 +223,16 @@ def test_an_export_of_several_videos_keeps_them_apart(make_video, tmp_path, page
         numbers = {video["id"]: video["name"] for video in coco["videos"]}
         tracks = {track["id"]: track["video_id"] for track in coco["tracks"]}
         video_of = {image["id"]: image["video_id"] for image in coco["images"]}
-        assert all(video_of[one["image_id"]] == one["video_id"] == tracks[one["track_id"]] for one in coco["annotations"])
+        assert all(
+            video_of[one["image_id"]] == one["video_id"] == tracks[one["track_id"]] for one in coco["annotations"]
+        )
         yolo = one.server.exported("yolo")
         mot = one.server.exported("mot")
         splits = defaultdict(list)
         for name, screen in screens.items():
-            own = {key: [row for row in coco[key] if numbers[row["video_id"]] == name] for key in ("images", "annotations")}
+            own = {
+                key: [row for row in coco[key] if numbers[row["video_id"]] == name] for key in ("images", "annotations")
+            }
             of_video = json.dumps({**own, "categories": coco["categories"]})
             compare(screen, of_coco({"annotations/instances_default.json": of_video}), 0.02, why=f"coco, {name}")
             files = {path: data for path, data in yolo.items() if f"/{name}_" in path and path.startswith("labels/")}

@@ -134,13 +134,34 @@ def test_the_library_says_what_is_left_to_do_and_which_class_is_in_doubt(one):
     assert one.page.locator(".video").count() == 1
 
 
+def test_a_class_in_doubt_is_asked_about_beside_the_video_until_somebody_says_it(one):
+    one.library.video(one.video).results.rows.probability[:] = 0.4
+    one.library.tallies._known.clear()
+    one.open()
+    question = "document.querySelector('.queue-box .other-class')?.checkVisibility()"
+    one.until(question)
+    assert "Is it “cat”?" in one.page.locator(".queue-box").inner_text()
+    assert one.page.evaluate("window.colocam.seen().label").startswith("cat? ")
+    one.press("a")
+    one.until(f"!{question}")
+    assert one.page.evaluate("window.colocam.seen().label").startswith("cat 9")
+    one.press("z")
+    one.until(question)
+    one.press("Shift+C")
+    one.page.locator("#video-class").select_option("dog")
+    one.page.keyboard.press("Enter")
+    one.until(f"!document.querySelector('dialog') && !{question}")
+    one.server.wait()
+    assert one.server.client.get("/api/videos").json()["videos"][0]["class"] == "dog"
+
+
 def test_an_export_says_what_is_checked_and_can_leave_the_rest_out(one):
     one.open()
     one.go(3, "a")
     one.until_saved()
     one.click("Export…")
     one.until("document.querySelector('.held p')?.textContent.includes('1 checked')")
-    assert "1 checked, 0 interpolated, 0 asked about (“still here?”), 39 unchecked" in one.dialog()
+    assert "1 checked, 39 unchecked" in one.dialog()
     one.page.select_option("#format", "csv")
     one.page.locator("#leave-unchecked").check()
     with one.page.expect_download() as download:

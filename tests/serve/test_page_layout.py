@@ -78,6 +78,16 @@ def test_a_library_of_every_kind_of_card_hides_no_button(script, one):
     assert "Cannot read it" in one.page.locator(".video.failed").nth(1).inner_text()
 
 
+def test_the_question_about_a_class_fits_beside_the_video(script, one):
+    one.library.video(one.video).results.rows.probability[:] = 0.4
+    one.library.tallies._known.clear()
+    one.open()
+    one.until("document.querySelector('.queue-box .other-class')?.checkVisibility()")
+    look, found = looker(script, one)
+    look("class in doubt")
+    assert found == []
+
+
 def test_an_empty_library_says_how_it_is_filled(script, one):
     answer = one.page.evaluate("fetch('/api/videos').then((answer) => answer.json())")
     one.page.route("**/api/videos", lambda route: route.fulfill(json={**answer, "videos": []}))

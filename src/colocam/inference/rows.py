@@ -35,6 +35,8 @@ from colocam.video.frame_ring import resize_into
 Window = list[FrameObservation]
 Found = TypeVar("Found")
 TINY = 1e-9
+MOST_ODDS = 100.0
+"""Log-odds beyond which a class is impossible."""
 
 
 class Refiner(Protocol[Found]):
@@ -218,7 +220,7 @@ def _row(observation: FrameObservation, settings: RowSettings) -> Localization:
         frame=frame.index,
         pts=frame.pts,
         tag=settings.card.tags[best],
-        probability=float(probabilities[best]),
+        probability=_probability(observation, best, settings.card.presence),
         box=box,
         score=score,
         raw_map=raw,
@@ -229,6 +231,20 @@ def _row(observation: FrameObservation, settings: RowSettings) -> Localization:
         refined=refined,
         shot_probability=None if observation.tag is None else float(observation.shares[best]),
     )
+
+
+def _probability(observation: FrameObservation, tag: int, presence: tuple[float, float] | None) -> float:
+    """How likely a class is in this frame: as the whole frame says, or its peaks, whichever says less.
+
+    Peaks see only the place that looks most like a class, whole frames also the scene. Where both are sure of the class
+    that the shot voted for, it is rarely wrong (lab/notes/classifier.md).
+    """
+    whole = float(observation.probabilities[tag])
+    slope = 0.0 if presence is None else presence[0]
+    if slope <= 0:
+        return whole
+    odds = slope * (observation.peaks.astype(np.float64) - observation.peaks[tag])
+    return min(whole, 1 / float(np.exp(np.minimum(odds, MOST_ODDS)).sum()))
 
 
 def _outline_of(observation: FrameObservation, height: int, width: int) -> npt.NDArray[np.bool_] | None:

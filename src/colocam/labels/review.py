@@ -1,6 +1,6 @@
 """Frames to check by hand: boxes ranked by doubt, without true boxes or training.
 
-Doubt combines four signals into one number:
+Doubt combines these signals into one number:
 
 | signal       | frame with a box                                               | frame without a box                |
 |--------------|----------------------------------------------------------------|------------------------------------|
@@ -8,6 +8,7 @@ Doubt combines four signals into one number:
 | `rival`      | 1 − margin: another region explains the map as well            | –                                  |
 | `jump`       | 1 − IoU with the boxes of the frames before and after          | both of these have a box           |
 | `classifier` | 1 − presence: the classifier does not find the object          | presence: the classifier finds it  |
+| `class`      | 1 where the class of the whole video is in doubt               | the same                           |
 
 With signals s in 0–1 and weights w, doubt = 1 − Π (1 − w·s): one strong signal is enough. A missing column (presence,
 margin) gives no signal. Nothing here is learned from boxes; the weights were chosen by hand.
@@ -40,10 +41,10 @@ from colocam.utils.progress import listed, say
 from colocam.utils.tables import csv_text
 from colocam.video.frame_choice import evenly
 
-WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3}
-"""Weights of the signals, chosen on validation videos of the demo (docs/guide/review.md)."""
+WEIGHTS = {"faint": 1.0, "rival": 0.3, "jump": 0.3, "classifier": 0.3, "class": 0.5}
+"""Weights of the signals, chosen on validation videos of the demo (lab/notes/boxes.md)."""
 CLASS_IN_DOUBT = 0.5
-"""Mean probability of the class of a video below which it is in doubt (docs/guide/review.md)."""
+"""Mean probability of the class of a video below which it is in doubt (lab/notes/classifier.md)."""
 USUAL = 0.9
 """Quantile of all scores that counts as the usual score of a good box; it differs between models."""
 PARTNERS = 100
@@ -53,10 +54,12 @@ WORDS = {
     "rival": "another region is as likely",
     "jump": "the box jumps",
     "classifier": "the classifier does not find the object",
+    "class": "the class is in doubt in the whole video",
 }
 WORDS_WITHOUT_BOX = {
     "jump": "no box, but boxes before and after",
     "classifier": "no box, but the classifier finds the object",
+    "class": WORDS["class"],
 }
 SHARE = 0.05
 """Share of the frames to list."""
@@ -71,7 +74,7 @@ Order = Callable[[Float64Array, Integers, Float64Array, int, float], list[int]]
 
 
 def signs(tables: Sequence[TableRows]) -> dict[str, Float64Array]:
-    """Each signal of each row of all tables, (n,) in 0–1."""
+    """Each signal of each row of all tables but that of their classes, (n,) in 0–1."""
     box, score, presence, margin = (_joined(tables, name) for name in ("box", "score", "presence", "margin"))
     there, score = np.isfinite(box[:, 0]), np.nan_to_num(score)
     usual = float(np.quantile(score[there], USUAL)) if there.any() else 1.0
@@ -90,14 +93,14 @@ def _joined(tables: Sequence[TableRows], column: str) -> npt.NDArray[Any]:
 
 def doubts(signals: dict[str, Float64Array]) -> Float64Array:
     """(n,) 1 − Π (1 − w·s), 0–1."""
-    sure: Float64Array = np.prod([1 - weight * signals[name] for name, weight in WEIGHTS.items()], axis=0)
+    sure: Float64Array = np.prod([1 - WEIGHTS[name] * signal for name, signal in signals.items()], axis=0)
     return 1 - sure
 
 
 def reason(signals: dict[str, float], *, box: bool) -> str:
     """The strongest signal of a row in words, and a second one if it is at least half as strong."""
     words = WORDS if box else WORDS_WITHOUT_BOX
-    weighted = {name: weight * signals[name] for name, weight in WEIGHTS.items() if name in words}
+    weighted = {name: WEIGHTS[name] * signal for name, signal in signals.items() if name in words}
     most = max(weighted.values())
     said = sorted((name for name in weighted if weighted[name] >= max(most / 2, 0.05)), key=lambda n: -weighted[n])
     return "; ".join(words[name] for name in said[:2]) or "no single reason"
@@ -208,14 +211,20 @@ class Doubtful(NamedTuple):
 
 
 def rank(
-    tables: Sequence[TableRows], share: float = SHARE, apart: float = APART, purpose: str = "errors"
+    tables: Sequence[TableRows],
+    share: float = SHARE,
+    apart: float = APART,
+    purpose: str = "errors",
+    unsure: Sequence[bool] = (),
 ) -> list[Doubtful]:
     """Order ``share`` of the frames by purpose; of several objects in a frame the most doubtful one counts.
 
-    A row without a time gets its frame index.
+    A row without a time gets its frame index. ``unsure``: whether the class of each table is in doubt.
     """
     check(share, apart, purpose)
     found = signs(tables)
+    if any(unsure):
+        found["class"] = np.repeat(np.array(unsure, float), [len(rows.frame) for rows in tables])
     doubt = doubts(found)
     frame = _joined(tables, "frame")
     pts = _joined(tables, "pts")
@@ -267,9 +276,9 @@ def review_tables(
         raise ArgumentError("out", f"must not be the table itself, got {out}")
     rows = [read_table(path, required=("score",)) for path in paths]
     names = names_of(paths)
-    write_queue(out, names, rank(rows, share, apart, purpose))
-    doubted = [name for name, own in zip(names, rows, strict=True) if class_in_doubt(own.probability)]
-    if doubted:
+    unsure = [class_in_doubt(table.probability) for table in rows]
+    write_queue(out, names, rank(rows, share, apart, purpose, unsure))
+    if doubted := [name for name, doubt in zip(names, unsure, strict=True) if doubt]:
         say(f"the class is in doubt in all frames of {listed(doubted)}: look there first")
     return out
 

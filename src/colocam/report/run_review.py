@@ -12,7 +12,7 @@ import numpy.typing as npt
 from colocam.data.frame_cache import CachedClip
 from colocam.evaluation.cases import write_images
 from colocam.inference import Localizer
-from colocam.labels.review import APART, SHARE, Doubtful, check, rank, write_queue
+from colocam.labels.review import APART, SHARE, Doubtful, check, class_in_doubt, rank, write_queue
 from colocam.labels.table import TableRows
 from colocam.run import open_run
 from colocam.types import Split, VideoFrame
@@ -47,7 +47,7 @@ def review_run(
         for clip in clips:
             tables.append(TableRows.of([one for _, one in localizer.stream(frames_of(clip))]))
             advance()
-    ranked = rank(tables, share, apart, purpose)
+    ranked = rank(tables, share, apart, purpose, [class_in_doubt(rows.probability) for rows in tables])
     queue = run.folder / "review.csv" if out is None else Path(out)
     write_queue(queue, [clip.clip.name for clip in clips], ranked)
     _save(run.folder / "review.npz", localizer, clips, ranked[:MOST_IMAGES])

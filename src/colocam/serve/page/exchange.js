@@ -35,7 +35,7 @@ export async function exportDialog(video) {
   const counted = new Map();
   const showCounts = () => {
     const shown = [...counted].filter(([id]) => all.checked || id === video).map(([, counts]) => counts), sum = (name) => shown.reduce((total, one) => total + one[name], 0);
-    held.replaceChildren(make("p", {}, `The export contains the frames as the screen shows them: ${kinds.map(([name]) => `${sum(name)} ${FRAMES[name][0]}`).join(", ")}.`),
+    held.replaceChildren(make("p", {}, `The export contains the frames as the screen shows them: ${kinds.filter(([name]) => sum(name)).map(([name]) => `${sum(name)} ${FRAMES[name][0]}`).join(", ")}.`),
       ...kinds.filter(([name, box]) => box && sum(name)).map(([name, box]) => make("div", { class: "row" }, box, make("label", { for: box.id }, FRAMES[name][1]))));
   };
   const all = make("input", { type: "checkbox", id: "all-videos", checked: !video, disabled: !video });

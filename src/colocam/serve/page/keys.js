@@ -18,6 +18,7 @@ export const KEYS = [
   ["Shift+N", ["N"], "noneStretch", "No object in the stretch"],
   ["[ and ]", ["]", "["], "edge", "The object enters or leaves here: none before or after, in the stretch"],
   ["C", ["c"], "class", "Wrong class: choose another one, or add one, for the stretch; of other objects for the whole track"],
+  ["Shift+C", ["C"], "videoClass", "Class of the whole video, which is localized again"],
   ["B", ["b"], "box", "Put a box here, then use the arrows"],
   ["I", ["i"], "newObject", "Another object: a box with a new number, then use the arrows"],
   ["T and Shift+T", ["t", "T"], "object", "Select the next and previous object in this frame"],

@@ -5,6 +5,7 @@ import { dialog, make } from "./dom.js";
 
 const FOUND = "", FOLDERS = "folders"; // values of the first choices; classes have the prefix "="
 const AGAIN = "The videos are localized again, unless that was done before. Corrections stay.";
+const ONE_AGAIN = AGAIN.replace("videos are", "video is");
 
 // Ask, send what the form says, and say inside the dialog what was refused.
 function ask(title, words, fields, { path, body, done }) {
@@ -20,7 +21,8 @@ function ask(title, words, fields, { path, body, done }) {
       problem.hidden = false;
     }
   };
-  const box = dialog(title, make("p", { class: "dim" }, words), make("form", { method: "dialog", onsubmit: submit }, make("div", { class: "fields" }, ...fields), problem,
+  const enter = (event) => { if (event.key === "Enter" && event.target.matches("select")) { event.preventDefault(); event.currentTarget.requestSubmit(); } };
+  const box = dialog(title, make("p", { class: "dim" }, words), make("form", { method: "dialog", onsubmit: submit, onkeydown: enter }, make("div", { class: "fields" }, ...fields), problem,
     make("div", { class: "row" }, make("button", { class: "primary" }, "Apply"), make("button", { type: "button", onclick: () => box.close() }, "Cancel"))));
   box.querySelector("select, input").focus();
 }
@@ -35,7 +37,7 @@ export function askTags(videos, classes, done) {
   const tagOf = (video) => (select.value === FOLDERS ? video.offered || video.class : select.value.slice(1));
   const title = videos.length === 1 ? `Class of ${videos[0].name}` : `Class of ${videos.length} videos`;
   const body = () => ({ tags: Object.fromEntries(videos.map((video) => [video.id, tagOf(video)])) });
-  ask(title, `${classes.length ? "" : "The model is not loaded yet, so its classes are not known. "}${AGAIN}`, [make("label", { for: "video-class" }, "Class"), select], { path: "/api/tags", body, done });
+  ask(title, `${classes.length ? "" : "The model is not loaded yet, so its classes are not known. "}${videos.length === 1 ? ONE_AGAIN : AGAIN}`, [make("label", { for: "video-class" }, "Class"), select], { path: "/api/tags", body, done });
 }
 
 // `segmenter`: whether the server has one.

@@ -10,15 +10,20 @@ export function queueOf(video, on) {
   const list = make("ol", { class: "queue", "aria-label": "Frames to check, worst first" });
   const title = make("h2", {}), note = make("p", { class: "dim small", hidden: true });
   const skip = make("input", { type: "checkbox", checked: true, id: "skip", onchange: (event) => on.setSkip(event.target.checked) });
+  const question = make("span"), unsure = make("div", { class: "row small", hidden: true }, make("p", { class: "other-class" }, question),
+    make("button", { type: "button", title: "Set the class of the whole video (Shift+C)", onclick: () => on.act("videoClass") }, "Video’s class…", make("kbd", {}, "⇧C")));
   const element = make("section", { class: "queue-box", "aria-label": "Frames to check" },
-    make("div", { class: "row queue-head" }, title, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")), note, list,
+    make("div", { class: "row queue-head" }, title, make("span", { class: "space" }), make("kbd", {}, "J"), make("kbd", {}, "K")), unsure, note, list,
     make("div", { class: "row small skip" }, skip, make("label", { for: "skip" }, "Skip frames that are checked")));
   const itemOf = ([at, reason]) => make("li", { "data-at": String(at), "data-key": `${at},${reason}` },
     make("button", { type: "button", class: "quiet", title: reason, onclick: () => on.goQueued(at) }, thumbnails.of(at), make("b", {}, String(video.frame[at])), make("span", {}, reason)));
   return {
     element,
     close: () => thumbnails.close(),
-    show(entries, position) {
+    // found: the class that the model found, where it is in doubt.
+    show(entries, position, found) {
+      unsure.hidden = !found;
+      question.textContent = `Is it “${found}”? The model is not sure of the class.`;
       title.textContent = video.results ? `Frames to check (${entries.length})` : "Frames to check: once the video is localized";
       note.hidden = !video.results || entries.length > 0;
       note.textContent = "Nothing is left to check here. L leads back to the library.";

@@ -127,6 +127,7 @@ export async function learnDialog(view) {
   start.addEventListener("click", async () => {
     try { await postJson("/api/lessons", {}); localStorage.setItem(COUNT, "0"); watchLesson(); await show(); } catch (error) { tell(error.message); }
   });
+  box.querySelector("form button").focus(); // not on the first thing that a key would switch
   while (box.open) {
     try { await show(); } catch (error) { state.textContent = error.message; }
     await new Promise((done) => setTimeout(done, 1000));

@@ -30,7 +30,7 @@ const GROUPS = [
 
 const MENU = [
   ["Type the box…", "type", "E", "Type the sides of the box, in pixels"],
-  ["Video’s class…", "videoClass", "", "Set the class that the whole video shows, and localize again"],
+  ["Video’s class…", "videoClass", "⇧C", "Set the class that the whole video shows, and localize again"],
   ["Import…", "import", "", "Import labels of this video"],
 ];
 

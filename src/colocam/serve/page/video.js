@@ -109,7 +109,7 @@ export class VideoView extends VideoEdits {
     const at = this.position, found = this.video.results, marks = this.objects.all.get(number), draft = number === this.objects.selected && this.draft;
     const code = draft ? BOX : marks.state[at], box = draft || boxOf(marks, found, at), name = tagOf(marks, found, at);
     const predicted = found && !draft && this.isPrediction(at, marks) && name === found.tag[at];
-    const words = predicted ? labelOf(found, at) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`, prefix = this.objects.several ? `#${number} ` : "";
+    const words = predicted ? labelOf(found, at, this.unsure) : `${name || "object"}${code === ASKED ? ", still here?" : ""}`, prefix = this.objects.several ? `#${number} ` : "";
     const elsewhere = code === PREDICTED && !marks.main[at], nothing = elsewhere ? "not here" : found || code ? "no object" : "not localized yet";
     return { box, label: `${prefix}${box ? words : nothing}`, kind: KINDS[code], code, tag: name };
   }
@@ -158,7 +158,7 @@ export class VideoView extends VideoEdits {
       presence: found?.presence[at], doubt: found?.doubt[at], reason: this.reasons?.get(at),
     });
     this.parts.showObjects(this.objects.list((number) => this.stateOf(this.objects.all.get(number).state[at], this.objects.box(number, at), this.objects.all.get(number))), this.objects.alone);
-    this.parts.showQueue(this.queue || [], at);
+    this.parts.showQueue(this.queue || [], at, this.unsure ? this.video.found : "");
   }
 
   // What is known of an object in this frame, in words. Objects that the model does not find are not everywhere.
@@ -168,6 +168,8 @@ export class VideoView extends VideoEdits {
     const found = this.video.results;
     this.objects.use(objectsOf(this.saving.history.done, this.video.frame, this.video.cuts, found?.absent, found?.others));
     this.states = frameStates(this.objects.all, this.video.frame.length);
+    const [first] = this.objects.all.values();
+    this.unsure = this.video.class_in_doubt && !this.states.some(isKey) && !first.tag.some(Boolean); // until somebody says it
     this.queue = this.skip && found ? toCheck(found.queue, this.states, found.doubt, this.video.doubtful_from) : found?.queue || [];
     this.reasons = new Map([...(found?.queue || []), ...this.queue]);
     this.parts.showHistory(this.saving.history);
