@@ -82,25 +82,25 @@ def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., N
     """
     hints = get_type_hints(Options, include_extras=True)
     of_model = [
-        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=_annotation(one.name, hints))
-        for one in fields(Options)
-        if one.name in names or not names
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=_annotation(field.name, hints))
+        for field in fields(Options)
+        if field.name in names or not names
     ]
     of_frames = [
-        Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-        for one in fields(FrameOptions)
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in fields(FrameOptions)
     ]
 
     def give(command: Callable[..., None]) -> Callable[..., None]:
         known = signature(command).parameters
-        parameters = [one for name, one in known.items() if name not in {"options", "frames"}]
+        parameters = [parameter for name, parameter in known.items() if name not in {"options", "frames"}]
         choosing = of_frames if "frames" in known else []
 
         @wraps(command)
         def run(**values: Any) -> None:  # noqa: ANN401 - of any option
             if choosing:
-                values["frames"] = FrameOptions(**{one.name: values.pop(one.name) for one in choosing})
-            options = Options(**{one.name: values.pop(one.name) for one in of_model})
+                values["frames"] = FrameOptions(**{option.name: values.pop(option.name) for option in choosing})
+            options = Options(**{option.name: values.pop(option.name) for option in of_model})
             command(**values, options=options)
 
         run.__signature__ = Signature([*parameters, *of_model, *choosing])  # type: ignore[attr-defined]
@@ -111,10 +111,11 @@ def with_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., N
 
 def _annotation(name: str, hints: dict[str, Any]) -> Any:  # noqa: ANN401 - a type
     """A field of Options as Typer reads it; words and paths are text, which Options check by themselves."""
-    kind, (presented,) = hints[name].__origin__, hints[name].__metadata__
+    kind = hints[name].__origin__
+    (presented,) = hints[name].__metadata__
     kinds = get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
     optional = NoneType in kinds
-    words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
+    words = [word for literal in kinds if get_origin(literal) is Literal for word in get_args(literal)]
     completes = completion.one_of(*words) if words else None
     if presented.completes is not None:
         completes = getattr(completion, presented.completes)
@@ -122,7 +123,7 @@ def _annotation(name: str, hints: dict[str, Any]) -> Any:  # noqa: ANN401 - a ty
     names: tuple[str, ...] = ()
     if bool in kinds:
         names = (f"{flag}/--no-{flag[2:]}",) if optional else (flag,)
-    plain = next((one for one in (bool, int, float) if one in kinds), str)
+    plain = next((number for number in (bool, int, float) if number in kinds), str)
     option = Option(*names, help=presented.text, metavar=presented.values, autocompletion=completes)
     return Annotated[plain | None if optional else plain, option]
 
@@ -147,7 +148,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except ColocamError as error:
-            long = {str(one.name): [name for name in one.opts if name.startswith("--")] for one in self.params}
+            long = {str(option.name): [name for name in option.opts if name.startswith("--")] for option in self.params}
             first = error.argument if isinstance(error, ArgumentError) else r"\w+(?= must )"
             error.args = (
                 re.sub(rf"^{first}|`\w+`", lambda match: (long.get(match[0].strip("`")) or [match[0]])[0], str(error)),

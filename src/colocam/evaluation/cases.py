@@ -78,8 +78,8 @@ def write_cases(
             box.
     """
     arrays: dict[str, npt.NDArray[np.generic]] = {"images": images, "truth": _padded(truth).astype(np.float32)}
-    for name, (maps, found, overlaps) in methods.items():
-        arrays |= {f"heatmaps__{name}": maps, f"boxes__{name}": found.astype(np.float32)}
+    for name, (maps, boxes, overlaps) in methods.items():
+        arrays |= {f"heatmaps__{name}": maps, f"boxes__{name}": boxes.astype(np.float32)}
         arrays[f"iou__{name}"] = overlaps.astype(np.float32)
     write_images(path, arrays, meta)
 
@@ -111,7 +111,7 @@ class Example(NamedTuple):
         found: way → everything that was found in it, at least one entry.
         wrong: how wrong that is; the most wrong shots are shown.
         group: of the gallery.
-        told: further entries of its meta, such as a verdict.
+        notes: further entries of its meta, such as a verdict.
     """
 
     clip: Clip
@@ -120,7 +120,7 @@ class Example(NamedTuple):
     found: Mapping[str, Sequence[Localization]]
     wrong: float
     group: str
-    told: Mapping[str, object] = {}
+    notes: Mapping[str, object] = {}
 
 
 def worst(examples: Sequence[Example]) -> list[Example]:
@@ -138,15 +138,17 @@ def save_examples(path: Path, examples: Sequence[Example]) -> None:
     def scaled(boxes: Sequence[Box], image: Image) -> npt.NDArray[np.float32]:
         return scale_boxes(np.array(boxes, np.float64).reshape(-1, 4), image.shape[1::-1], (side, side))
 
-    meta, methods = [], {}
-    for one in examples:
-        first = next(iter(one.found.values()))[0]
-        meta.append({**case_meta(one.clip, first.frame, first.tag, first.probability, one.group), **one.told})
+    meta = []
+    for example in examples:
+        first = next(iter(example.found.values()))[0]
+        fields = case_meta(example.clip, first.frame, first.tag, first.probability, example.group)
+        meta.append({**fields, **example.notes})
+    methods = {}
     for way in examples[0].found:
-        heatmaps = np.stack([one.found[way][0].heatmap for one in examples])
+        heatmaps = np.stack([example.found[way][0].heatmap for example in examples])
         levels = (255 * np.clip(np.nan_to_num(heatmaps), 0, 1)).astype(np.uint8)
-        boxes = [scaled([found.box for found in one.found[way] if found.box], one.image) for one in examples]
-        overlaps = [best_iou(one.found[way][0].box, one.true) for one in examples]
+        boxes = [scaled([row.box for row in example.found[way] if row.box], example.image) for example in examples]
+        overlaps = [best_iou(example.found[way][0].box, example.true) for example in examples]
         methods[way] = levels, _padded(boxes), np.array(overlaps)
-    images = np.stack([resize_square(one.image, side) for one in examples])
-    write_cases(path, images, [scaled(one.true, one.image) for one in examples], meta, methods)
+    images = np.stack([resize_square(example.image, side) for example in examples])
+    write_cases(path, images, [scaled(example.true, example.image) for example in examples], meta, methods)

@@ -186,7 +186,7 @@ def _objects(run: Run, evaluated: Labeled, truth: Truth, options: Options) -> Ob
     clips = list({clip.clip.name: clip.clip for clip, _ in evaluated.samples.where()}.values())
     gone = [clip for clip in clips if not (clip.frames or (clip.path,))[0].exists()]
     if gone:  # the frame cache has single frames, not the video
-        say(f"note: all boxes, presence and tracks are not measured, because {gone[0].path} is gone")
+        say(f"note: presence, tracks and boxes of all objects are not measured: {gone[0].path} is gone")
         return None
     localizer = Localizer.open(run.folder, options)
     return evaluate_objects(localizer, clips, truth, run.folder / f"{OBJECTS}.npz")

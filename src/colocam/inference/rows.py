@@ -120,20 +120,21 @@ class SeveralMasks:
         """Set ``candidates`` and ``masks``."""
         for observation, objects in zip(window, found, strict=True):
             if objects:
-                boxes = _in_map(np.array([one.box for one in objects]), observation)
-                scores = np.array([one.score for one in objects])
+                boxes = _in_map(np.array([mask.box for mask in objects]), observation)
+                scores = np.array([mask.score for mask in objects])
                 observation.candidates = Candidates(boxes, scores, np.zeros(len(boxes)))
                 observation.masks = objects
 
     def _class_of(self, window: Window) -> int:
-        logits = np.log(np.maximum([one.probabilities for one in window], TINY)).astype(np.float32)
+        logits = np.log(np.maximum([observation.probabilities for observation in window], TINY)).astype(np.float32)
         return int(array_classes_of(logits, np.zeros(len(window), np.int64), self._tag)[0])
 
     @staticmethod
     def _shows(network: Passes, tag: int, image: Image, masks: Levels) -> Float64Array:
         """(n,) probability of a class for masks (n, h, w) of an image (H, W, 3), each alone on gray."""
         side = network.shape.size
-        small, crops = np.empty((side, side, 3), np.uint8), np.empty((len(masks), side, side, 3), np.uint8)
+        small = np.empty((side, side, 3), np.uint8)
+        crops = np.empty((len(masks), side, side, 3), np.uint8)
         resize_into(image, small)
         crops[:] = PADDING_COLOR
         for crop, mask in zip(crops, masks, strict=True):
@@ -162,7 +163,8 @@ def over_time(
     observations: Iterable[FrameObservation], shots: Shots | None, settings: RowSettings
 ) -> Iterator[FrameObservation]:
     """Stage 6: choose, track and smooth boxes, or take each frame by itself."""
-    options, card = settings.options, settings.card
+    options = settings.options
+    card = settings.card
     look_ahead = LOOK_AHEAD[options.smooth]
     calibration = Calibration(*(card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
     if look_ahead is None:
@@ -185,13 +187,16 @@ def make_rows(
 
 
 def _row(observation: FrameObservation, settings: RowSettings) -> Localization:
-    frame, raw, options = observation.frame, observation.raw_map, settings.options
+    frame = observation.frame
+    raw = observation.raw_map
+    options = settings.options
     height, width = frame.image.shape[:2]
     probabilities = observation.probabilities
     seen = int(probabilities.argmax()) if observation.tag is None else observation.tag
     best = seen if settings.tag is None else settings.tag
     box: Box | None = None
-    score, lead, mask, refined = 0.0, None, None, None
+    score = 0.0
+    lead = mask = refined = None
     shown = options.presence is None or observation.presence >= options.presence
     if observation.box is not None and shown:
         rows, columns = raw.shape
@@ -249,7 +254,8 @@ def _probability(observation: FrameObservation, tag: int, presence: tuple[float,
 
 def _outline_of(observation: FrameObservation, height: int, width: int) -> npt.NDArray[np.bool_] | None:
     """Outline (height, width) of the chosen candidate in the map that it was found in; None where nothing is left."""
-    choice, candidates = observation.choice, observation.candidates
+    choice = observation.choice
+    candidates = observation.candidates
     threshold = float(candidates.thresholds[choice])
     if observation.look is not None:
         return observation.look.mask(choice, threshold, (height, width))
@@ -257,10 +263,11 @@ def _outline_of(observation: FrameObservation, height: int, width: int) -> npt.N
 
 
 def _images_and_levels(window: Window) -> tuple[list[Image], Levels]:
-    return [one.frame.image for one in window], np.stack([one.levels for one in window])
+    images = [observation.frame.image for observation in window]
+    return images, np.stack([observation.levels for observation in window])
 
 
 def _in_map(boxes: Float64Array, observation: FrameObservation) -> Float64Array:
     """Boxes (…, 4) in pixels of the frame, in pixels of its map."""
-    size, map_size = observation.frame.image.shape[1::-1], observation.levels.shape[::-1]
-    return scale_boxes(boxes, size, map_size).astype(np.float64)
+    size = observation.frame.image.shape[1::-1]
+    return scale_boxes(boxes, size, observation.levels.shape[::-1]).astype(np.float64)

@@ -34,7 +34,7 @@ def fold_batch_norms(net: M, frames: Tensor) -> M:
     """
     folded: dict[nn.Module, nn.Module] = {}
     for conv, bn in _pairs(
-        net.eval(), frames, lambda one: type(one) is nn.Conv2d, lambda one: type(one) is nn.BatchNorm2d
+        net.eval(), frames, lambda module: type(module) is nn.Conv2d, lambda module: type(module) is nn.BatchNorm2d
     ):
         assert isinstance(conv, nn.Conv2d)
         assert isinstance(bn, nn.BatchNorm2d)
@@ -52,12 +52,12 @@ def fold_batch_norms(net: M, frames: Tensor) -> M:
 def fold_two_maps(net: LocalizerNet) -> None:
     """Make the decoder's head compute one map, the difference d of its two: the softmax of two values is σ(d)."""
     head = net.decoder.head
-    one = nn.Conv2d(head.in_channels, 1, head.kernel_size, padding=head.padding)  # type: ignore[arg-type]
+    difference = nn.Conv2d(head.in_channels, 1, head.kernel_size, padding=head.padding)  # type: ignore[arg-type]
     assert head.bias is not None
-    assert one.bias is not None
-    one.weight.copy_(head.weight[1:] - head.weight[:1])
-    one.bias.copy_(head.bias[1:] - head.bias[:1])
-    net.decoder.head = one.to(head.weight.device).to(memory_format=torch.channels_last).eval()
+    assert difference.bias is not None
+    difference.weight.copy_(head.weight[1:] - head.weight[:1])
+    difference.bias.copy_(head.bias[1:] - head.bias[:1])
+    net.decoder.head = difference.to(head.weight.device).to(memory_format=torch.channels_last).eval()
 
 
 @torch.no_grad()
@@ -73,8 +73,8 @@ def fuse_relus(net: nn.Module, frames: Tensor) -> None:
     for conv, relu in _pairs(
         net,
         frames,
-        lambda one: type(one) is nn.Conv2d and one.bias is not None,
-        lambda one: type(one) is nn.ReLU and one.inplace,  # so that nobody uses the output before it
+        lambda module: type(module) is nn.Conv2d and module.bias is not None,
+        lambda module: type(module) is nn.ReLU and module.inplace,  # so that nobody uses the output before it
     ):
         assert isinstance(conv, nn.Conv2d)
         fused |= {conv: ConvReLU(conv), relu: nn.Identity()}
@@ -130,7 +130,8 @@ class _Residual(nn.Module):
 
 def _residual(block: nn.Module) -> _Residual | None:
     """The block with its last addition and ReLU fused; None if it is no ResNet block, or has more than convolutions."""
-    kind, parts = type(block), dict(block.named_children())
+    kind = type(block)
+    parts = dict(block.named_children())
     if kind.__module__ not in RESNETS or kind.__name__ not in {"Bottleneck", "BasicBlock"}:
         return None
     names: tuple[str, ...]
@@ -138,7 +139,8 @@ def _residual(block: nn.Module) -> _Residual | None:
         names = ("conv1", "bn1", "act1", "conv2", "bn2", "drop_block", "act2", "aa")
         number = 3
     else:
-        names, number = ("conv1", "bn1", "drop_block", "act1", "aa"), 2
+        names = ("conv1", "bn1", "drop_block", "act1", "aa")
+        number = 2
     last, norm, act = (parts.get(f"{name}{number}") for name in ("conv", "bn", "act"))
     if "se" in parts or type(act) is not nn.ReLU or type(norm) is not nn.Identity:
         return None
@@ -166,8 +168,8 @@ def _pairs(
             pairs[giver, module] += 1
         calls[module] += 1
 
-    hooks = [one.register_forward_hook(after) for one in net.modules() if first(one)]
-    hooks += [one.register_forward_pre_hook(before) for one in net.modules() if second(one)]
+    hooks = [module.register_forward_hook(after) for module in net.modules() if first(module)]
+    hooks += [module.register_forward_pre_hook(before) for module in net.modules() if second(module)]
     net(frames)
     for hook in hooks:
         hook.remove()

@@ -45,20 +45,20 @@ class OnnxSegmenter:
         self.decoder = decoder
         self.name = name
         (self._image,) = encoder.get_inputs()
-        self._asked = {one.name: one for one in decoder.get_inputs()}
-        self._features = [name for name in self._asked if name not in PROMPT_INPUTS]
-        outputs = [one.name for one in decoder.get_outputs()]
+        self._inputs = {tensor.name: tensor for tensor in decoder.get_inputs()}
+        self._features = [name for name in self._inputs if name not in PROMPT_INPUTS]
+        outputs = [tensor.name for tensor in decoder.get_outputs()]
         self._outputs = ["low_res_masks" if "low_res_masks" in outputs else "masks", "iou_predictions"]
         sides = [side for side in self._image.shape if isinstance(side, int) and side > 3]
         self.side = max(sides, default=SIDE)
 
     def embed(self, images: Levels, /) -> list[dict[str, npt.NDArray[Any]]]:
         """The decoder's inputs of each image (S, S, 3)."""
-        names = [one.name for one in self.encoder.get_outputs()]
+        names = [tensor.name for tensor in self.encoder.get_outputs()]
         # A single output may have another name in the decoder.
-        called = self._features if len(names) == len(self._features) == 1 else names
+        decoder_names = self._features if len(names) == len(self._features) == 1 else names
         embedded = (_run(self.encoder, names, {self._image.name: self._input(image)}) for image in images)
-        return [dict(zip(called, outputs, strict=True)) for outputs in embedded]
+        return [dict(zip(decoder_names, outputs, strict=True)) for outputs in embedded]
 
     def masks(self, embedded: list[dict[str, npt.NDArray[Any]]], prompts: Prompts, /) -> Masks:
         """One to three masks for each prompt, as the decoder has them."""
@@ -68,7 +68,8 @@ class OnnxSegmenter:
         return Masks(logits, quality)
 
     def _input(self, image: Levels) -> npt.NDArray[Any]:
-        shape, kind = self._image.shape, _TYPES[self._image.type]
+        shape = self._image.shape
+        kind = _TYPES[self._image.type]
         raw = len(shape) == 3 or kind == np.uint8
         values = image if raw else (image - np.array(MEAN, np.float32)) / np.array(STD, np.float32)
         if shape.index(3) < len(shape) - 1:
@@ -79,8 +80,8 @@ class OnnxSegmenter:
         self, features: dict[str, npt.NDArray[Any]], points: Float32Array, labels: npt.NDArray[np.int64]
     ) -> tuple[Float32Array, Float32Array]:
         """Logits (P, k, h, w) and qualities (P, k) for the prompts of one image."""
-        at_once = 1 if isinstance(self._asked["point_coords"].shape[0], int) else len(points)
-        stated = self._asked["mask_input"].shape[-2:] if "mask_input" in self._asked else ()
+        at_once = 1 if isinstance(self._inputs["point_coords"].shape[0], int) else len(points)
+        stated = self._inputs["mask_input"].shape[-2:] if "mask_input" in self._inputs else ()
         sides = [side if isinstance(side, int) else CELLS for side in stated]
         parts = []
         for start in range(0, len(points), at_once):
@@ -92,10 +93,13 @@ class OnnxSegmenter:
                 "has_mask_input": np.zeros(1),
                 "orig_im_size": np.array([self.side, self.side]),
             }
-            asked = {name: value for name, value in values.items() if name in self._asked}
-            typed = {name: value.astype(_TYPES[self._asked[name].type]) for name, value in asked.items()}
-            given = typed | {name: features[name] for name in self._features}
-            parts.append(_checked(_run(self.decoder, self._outputs, given), len(points[chunk])))
+            inputs = {
+                name: value.astype(_TYPES[self._inputs[name].type])
+                for name, value in values.items()
+                if name in self._inputs
+            }
+            inputs |= {name: features[name] for name in self._features}
+            parts.append(_checked(_run(self.decoder, self._outputs, inputs), len(points[chunk])))
         logits, quality = (np.concatenate(part).astype(np.float32) for part in zip(*parts, strict=True))
         first = int(quality.shape[1] == 4)  # of four masks the first is meant for several points
         return logits[:, first:], quality[:, first:]
@@ -104,17 +108,18 @@ class OnnxSegmenter:
 def open_onnx_segmenter(*paths: Path) -> OnnxSegmenter:
     """Open an encoder and a decoder, in any order."""
     sessions = [open_session(path, f"the segmenter {path}") for path in paths]
-    asked = [{one.name for one in session.get_inputs()} for session in sessions]
-    decoders = [index for index, names in enumerate(asked) if {"point_coords", "point_labels"} <= names]
+    inputs = [{tensor.name for tensor in session.get_inputs()} for session in sessions]
+    decoders = [index for index, names in enumerate(inputs) if {"point_coords", "point_labels"} <= names]
     names = f"{paths[0]} and {paths[1]}"
     if len(decoders) != 1:
         raise ColocamError(
             f"{names} are not an encoder and decoder of SAM: one of them must have the input point_coords"
         )
-    decoder, encoder = sessions[decoders[0]], sessions[1 - decoders[0]]
+    decoder = sessions[decoders[0]]
+    encoder = sessions[1 - decoders[0]]
     _check(encoder, decoder, names)
     shared = commonprefix([path.stem for path in paths]).strip("._- ")  # noqa: RUF071 - letters, not folders
-    plain = "SAM 2" if any(name.startswith("high_res") for name in asked[decoders[0]]) else "SAM"
+    plain = "SAM 2" if any(name.startswith("high_res") for name in inputs[decoders[0]]) else "SAM"
     return OnnxSegmenter(encoder, decoder, shared or plain)
 
 
@@ -122,22 +127,23 @@ def _check(encoder: "onnxruntime.InferenceSession", decoder: "onnxruntime.Infere
     """Refuse a pair that does not fit together, before the first frame."""
     images = encoder.get_inputs()
     if len(images) != 1 or 3 not in images[0].shape or len(images[0].shape) not in {3, 4}:
-        shapes = ", ".join(f"{one.name} {one.shape}" for one in images)
+        shapes = ", ".join(f"{image.name} {image.shape}" for image in images)
         raise ColocamError(f"{names}: the encoder must have one input, an image of 3 channels, got {shapes}")
-    for one in (*images, *(one for one in decoder.get_inputs() if one.name in PROMPT_INPUTS)):
-        sides = [side for side in one.shape if isinstance(side, int)]
-        rank = {"point_coords": 3, "point_labels": 2, "mask_input": 4}.get(one.name, len(one.shape))
-        if one.type not in _TYPES or len(one.shape) != rank or not all(0 < side <= LARGEST for side in sides):
-            raise ColocamError(f"{names}: the input {one.name} cannot be {one.type} of shape {one.shape}")
-    given = {one.name for one in decoder.get_outputs()}
-    if "iou_predictions" not in given or not given & {"masks", "low_res_masks"}:
+    prompts = [tensor for tensor in decoder.get_inputs() if tensor.name in PROMPT_INPUTS]
+    for tensor in (*images, *prompts):
+        sides = [side for side in tensor.shape if isinstance(side, int)]
+        rank = {"point_coords": 3, "point_labels": 2, "mask_input": 4}.get(tensor.name, len(tensor.shape))
+        if tensor.type not in _TYPES or len(tensor.shape) != rank or not all(0 < side <= LARGEST for side in sides):
+            raise ColocamError(f"{names}: the input {tensor.name} cannot be {tensor.type} of shape {tensor.shape}")
+    outputs = {tensor.name for tensor in decoder.get_outputs()}
+    if "iou_predictions" not in outputs or not outputs & {"masks", "low_res_masks"}:
         raise ColocamError(
-            f"{names}: the decoder must return masks and iou_predictions, got {', '.join(sorted(given))}"
+            f"{names}: the decoder must return masks and iou_predictions, got {', '.join(sorted(outputs))}"
         )
-    made = [one.name for one in encoder.get_outputs()]
-    wanted = [one.name for one in decoder.get_inputs() if one.name not in PROMPT_INPUTS]
-    missing = [name for name in wanted if name not in made]
-    if missing and not len(made) == len(wanted) == 1:
+    features = [tensor.name for tensor in encoder.get_outputs()]
+    wanted = [tensor.name for tensor in decoder.get_inputs() if tensor.name not in PROMPT_INPUTS]
+    missing = [name for name in wanted if name not in features]
+    if missing and not len(features) == len(wanted) == 1:
         raise ColocamError(f"{names} do not belong together: the decoder needs {missing[0]}, which the encoder lacks")
 
 
@@ -148,7 +154,7 @@ def _run(
         outputs = session.run(names, values)
     except Exception as error:  # its errors have no common base
         raise ColocamError(f"onnxruntime cannot run the segmenter: {first_line(error)}") from error
-    if not all(isinstance(one, np.ndarray) for one in outputs):
+    if not all(isinstance(output, np.ndarray) for output in outputs):
         raise ColocamError("the outputs of the segmenter must be arrays of numbers")
     return list(outputs)
 

@@ -75,13 +75,19 @@ def matches(predicted: Sequence[Numbers], true: Sequence[Numbers]) -> npt.NDArra
         (3, N).
     """
     counts = np.zeros((len(V2_OVERLAPS), len(true)), np.int64)
-    for i, (found, there) in enumerate(zip(predicted, true, strict=True)):
-        boxes, others = (np.asarray(one, np.float64).reshape(-1, 4) for one in (found, there))
-        overlaps = iou(boxes[:, None], others[None], inclusive=True)
+    for i, (predicted_boxes, true_boxes) in enumerate(zip(predicted, true, strict=True)):
+        overlaps = _overlaps(predicted_boxes, true_boxes)
         for j, least in enumerate(V2_OVERLAPS):
             right = overlaps >= least - ROUNDING
             counts[j, i] = right[best_pairs(right)].sum()
     return counts
+
+
+def _overlaps(predicted: npt.ArrayLike, true: npt.ArrayLike) -> Float64Array:
+    """(p, k) IoU of boxes (p, 4) with boxes (k, 4)."""
+    boxes = np.asarray(predicted, np.float64).reshape(-1, 4)
+    others = np.asarray(true, np.float64).reshape(-1, 4)
+    return iou(boxes[:, None], others[None], inclusive=True)
 
 
 def instance_scores(
@@ -118,17 +124,19 @@ def instances_of_maps(
         kept = checked_levels(levels[several])
         threshold = thresholds[name]
         box, has_box = largest_boxes(kept, threshold)
-        single = [one[None][: int(there)] for one, there in zip(box, has_box, strict=True)]
+        single = [corners[None][: int(present)] for corners, present in zip(box, has_box, strict=True)]
         methods[name] = {
             "tags-only": _at(kept, whole, threshold),
-            "oracle-global": max((_at(kept, whole, float(t)) for t in THRESHOLDS), key=lambda one: one.recall["mean"]),
+            "oracle-global": max(
+                (_at(kept, whole, float(t)) for t in THRESHOLDS), key=lambda scores: scores.recall["mean"]
+            ),
             "one box": instance_scores(single, whole, threshold),
         }
     return Instances(len(whole), sum(map(len, whole)), methods)
 
 
 def _at(levels: Levels, true: Sequence[Numbers], threshold: float) -> InstanceScores:
-    return instance_scores([found.boxes for found in instance_boxes(levels, threshold)], true, threshold)
+    return instance_scores([blobs.boxes for blobs in instance_boxes(levels, threshold)], true, threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,17 +232,17 @@ def average_precision_50(
         scores: for each frame (p,).
         true: for each frame (k, 4), k ≥ 0; at least one in all.
     """
-    right, given = [np.zeros(0, bool)], np.concatenate([np.zeros(0), *scores])
-    for found, values, there in zip(predicted, scores, true, strict=True):
-        boxes, others = (np.asarray(one, np.float64).reshape(-1, 4) for one in (found, there))
-        overlaps = iou(boxes[:, None], others[None], inclusive=True)
-        hits = np.zeros(len(boxes), bool)
+    right = [np.zeros(0, bool)]
+    all_scores = np.concatenate([np.zeros(0), *scores])
+    for boxes, values, true_boxes in zip(predicted, scores, true, strict=True):
+        overlaps = _overlaps(boxes, true_boxes)
+        hits = np.zeros(len(overlaps), bool)
         for i in np.argsort(-np.asarray(values), kind="stable"):
-            if len(others) and overlaps[i].max() >= RIGHT - ROUNDING:
+            if overlaps[i].max(initial=0) >= RIGHT - ROUNDING:
                 hits[i] = True
                 overlaps[:, overlaps[i].argmax()] = -1
         right.append(hits)
-    ordered = np.concatenate(right)[np.argsort(-given, kind="stable")]
+    ordered = np.concatenate(right)[np.argsort(-all_scores, kind="stable")]
     hit = np.cumsum(ordered)
     precision = np.maximum.accumulate((hit / np.arange(1, len(hit) + 1))[::-1])[::-1]
     at = np.searchsorted(hit / sum(map(len, true)), RECALLS, side="left")
@@ -256,21 +264,25 @@ def detection_scores(
     chosen = [i for i, boxes in enumerate(true) if not several or len(boxes) >= SEVERAL]
     if not chosen:
         return None
-    found, there, values = [predicted[i] for i in chosen], [true[i] for i in chosen], [scores[i] for i in chosen]
-    boxes = sum(map(len, there))
-    if not boxes:
-        return DetectionScores(len(chosen), 0, precision=0.0 if any(map(len, found)) else None)
-    counted = instance_scores(found, there)
+    predicted_boxes = [predicted[i] for i in chosen]
+    true_boxes = [true[i] for i in chosen]
+    count = sum(map(len, true_boxes))
+    if not count:
+        return DetectionScores(len(chosen), 0, precision=0.0 if any(map(len, predicted_boxes)) else None)
+    counted = instance_scores(predicted_boxes, true_boxes)
     of_classes = []
     for tag in sorted(set(classes)):
         of_tag = [i for i in chosen if classes[i] == tag]
         if any(len(true[i]) for i in of_tag):
-            frames = [predicted[i] for i in of_tag], [scores[i] for i in of_tag], [true[i] for i in of_tag]
-            of_classes.append(average_precision_50(*frames))
+            of_classes.append(
+                average_precision_50(
+                    [predicted[i] for i in of_tag], [scores[i] for i in of_tag], [true[i] for i in of_tag]
+                )
+            )
     return DetectionScores(
         frames=len(chosen),
-        boxes=boxes,
-        ap50=average_precision_50(found, values, there),
+        boxes=count,
+        ap50=average_precision_50(predicted_boxes, [scores[i] for i in chosen], true_boxes),
         recall=counted.recall["0.5"],
         precision=counted.precision["0.5"] if counted.precision else None,
         class_ap50=mean_or_none(of_classes),
@@ -285,9 +297,9 @@ def roc_auc(scores: npt.NDArray[np.floating], present: npt.NDArray[np.bool_]) ->
         present: (N,) the truth, with at least one of each kind.
     """
     _, at = np.unique(scores, return_inverse=True)
-    there, not_there = (np.bincount(at[present == one], minlength=at.max() + 1) for one in (True, False))
-    below = np.cumsum(not_there) - not_there
-    return float((there * (below + not_there / 2)).sum() / (there.sum() * not_there.sum()))
+    full, empty = (np.bincount(at[present == state], minlength=at.max() + 1) for state in (True, False))
+    below = np.cumsum(empty) - empty
+    return float((full * (below + empty / 2)).sum() / (full.sum() * empty.sum()))
 
 
 def presence_scores(
@@ -334,27 +346,34 @@ def track_scores(shots: Sequence[tuple[Named, Named]]) -> TrackScores | None:
     Args:
         shots: the true objects of each shot and the predicted tracks, in the labeled frames alone.
     """
-    matched = boxes = given = objects = tracks = 0
-    for true, found in shots:
-        rows = {name: i for i, name in enumerate(dict.fromkeys(name for them in true.values() for name, _ in them))}
-        columns = {name: i for i, name in enumerate(dict.fromkeys(name for them in found.values() for name, _ in them))}
+    matched = true_boxes = predicted_boxes = objects = tracks = 0
+    for true, predicted in shots:
+        rows = _places(true)
+        columns = _places(predicted)
         common = np.zeros((len(rows), len(columns)))
-        for frame, them in true.items():
-            others = found.get(frame, ())
-            if them and others:
-                there, predicted = (np.array([box for _, box in part], np.float64) for part in (them, others))
-                right = iou(there[:, None], predicted[None], inclusive=True) >= RIGHT - ROUNDING
-                at = [rows[name] for name, _ in them], [columns[name] for name, _ in others]
+        for frame, of_frame in true.items():
+            others = predicted.get(frame, ())
+            if of_frame and others:
+                right = _overlaps([box for _, box in of_frame], [box for _, box in others]) >= RIGHT - ROUNDING
+                at = [rows[name] for name, _ in of_frame], [columns[name] for name, _ in others]
                 common[np.ix_(*at)] += right
         matched += int(common[best_pairs(common)].sum()) if common.size else 0
-        boxes, given = boxes + sum(map(len, true.values())), given + sum(map(len, found.values()))
-        objects, tracks = objects + len(rows), tracks + len(columns)
-    if not boxes:
+        true_boxes += sum(map(len, true.values()))
+        predicted_boxes += sum(map(len, predicted.values()))
+        objects += len(rows)
+        tracks += len(columns)
+    if not true_boxes:
         return None
     return TrackScores(
         objects=objects,
         tracks=tracks,
-        idf1=100 * 2 * matched / (boxes + given),
-        recall=100 * matched / boxes,
-        precision=100 * matched / given if given else None,
+        idf1=100 * 2 * matched / (true_boxes + predicted_boxes),
+        recall=100 * matched / true_boxes,
+        precision=100 * matched / predicted_boxes if predicted_boxes else None,
     )
+
+
+def _places(frames: Named) -> dict[str | int, int]:
+    """Name of each object → its place in the order of first sight."""
+    names = dict.fromkeys(name for of_frame in frames.values() for name, _ in of_frame)
+    return {name: place for place, name in enumerate(names)}

@@ -152,7 +152,9 @@ def corrected_frames(
             by_clip[place].setdefault(correction.frame, []).append(correction)
     cached = _cached(run, {clip: set(frames) for clip, frames in by_clip.items()}, left_out)
     rows: list[tuple[int, int, int]] = []
-    boxes, weights, changed = [], [], []
+    boxes = []
+    weights = []
+    changed = []
     side = run.config.frames.map_side
     for index, clip in enumerate(cached):
         frames = by_clip[clip.clip]
@@ -176,7 +178,7 @@ def corrected_frames(
                 changed.append(any(correction.kind == "class" for correction in of_class))
     if not rows:
         reasons = "; ".join(left_out) or "no frame was set or checked by a person"
-        raise ColocamError(f"no correction is for a frame that can be read: {reasons}")
+        raise ColocamError(f"none of the corrected frames can be used: {reasons}")
     kept = held_out_videos([clip.clip.video for clip in cached], history)
     held = [cached[index].clip.video in kept for index, *_ in rows]
     clips, positions, classes = torch.tensor(rows, dtype=torch.int64).unbind(1)
@@ -186,18 +188,24 @@ def corrected_frames(
 
 def _of_one_class(of_frame: Sequence[Correction], usual: str, left_out: LeftOut) -> Sequence[Correction]:
     """What was said of a frame, without the boxes of other classes: a frame has one map, and it teaches one class."""
-    stated = [one.tag for one in of_frame if one.boxes]
+    stated = [correction.tag for correction in of_frame if correction.boxes]
     tag = usual if usual in stated else next(iter(stated), usual)
-    for one in of_frame:
-        if one.boxes and one.tag != tag:
-            left_out[f"correction of {one.video!r}: boxes of {one.tag!r} in a frame that teaches {tag!r}"] += 1
-    return [one for one in of_frame if not one.boxes or one.tag == tag]
+    kept = []
+    for correction in of_frame:
+        if correction.boxes and correction.tag != tag:
+            boxes = f"boxes of {correction.tag!r} in a frame that teaches {tag!r}"
+            left_out[f"correction of {correction.video!r}: {boxes}"] += 1
+        else:
+            kept.append(correction)
+    return kept
 
 
 def _class_of(of_frame: Sequence[Correction], usual: str, *, tagged: bool) -> str:
     """Class of a frame: the tag of its clip, if there is one and the class was not changed, else the stated class."""
-    stated = (one.tag for one in of_frame if one.tag and (one.kind == "class" or not tagged))
-    return next(stated, usual)
+    for correction in of_frame:
+        if correction.tag and (correction.kind == "class" or not tagged):
+            return correction.tag
+    return usual
 
 
 class _Finder:
@@ -232,8 +240,9 @@ class _Finder:
 
 def _cached(run: Run, wanted: dict[Clip, set[int]], left_out: LeftOut) -> list[CachedClip]:
     """The corrected clips with their frames; those whose corrected frames are not in the cache are read again."""
-    sizes, own = run.config.frames, set(run.catalogue.clips)
-    listed = [clip for clip in wanted if clip in own]
+    sizes = run.config.frames
+    of_run = set(run.catalogue.clips)
+    listed = [clip for clip in wanted if clip in of_run]
     ready = cache_frames(listed, run.frames, size=sizes.resize, max_frames=sizes.per_clip) if listed else []
     complete = {clip.clip: clip for clip in ready if wanted[clip.clip] <= set(clip.index.tolist())}
     clips = []
@@ -283,10 +292,11 @@ def _weights(clip: CachedClip, frames: dict[int, list[Correction]]) -> dict[int,
 
 def _is_key(of_frame: Sequence[Correction]) -> bool:
     """Whether a person set or checked a frame: an object in it, while no other one is interpolated."""
-    boxed = [one for one in of_frame if one.boxes]
+    boxed = [correction for correction in of_frame if correction.boxes]
     if not boxed:
-        return all(one.key for one in of_frame)
-    return any(one.key for one in boxed) and all(one.key or one.kind == "accepted" for one in boxed)
+        return all(correction.key for correction in of_frame)
+    has_key = any(correction.key for correction in boxed)
+    return has_key and all(correction.key or correction.kind == "accepted" for correction in boxed)
 
 
 def held_out_videos(videos: Sequence[str], history: History = NO_HISTORY) -> set[str]:
