@@ -169,7 +169,7 @@ def test_empty_folder(train, tmp_path):
     (tmp_path / "videos").mkdir()
     assert "put the videos into one folder per tag" in train(tmp_path / "videos").error
     (tmp_path / "videos" / "cat").mkdir()
-    assert f"{tmp_path / 'videos' / 'cat'}: no video in it" in train(tmp_path / "videos").error
+    assert f"{tmp_path / 'videos' / 'cat'} contains no video" in train(tmp_path / "videos").error
     assert not (tmp_path / "run").exists()
 
 
@@ -335,7 +335,7 @@ def test_a_full_disk_at_the_start_and_then_the_same_command(
     assert not (run / "config.yaml").exists()
     outcome = colocam(*command)
     assert outcome.code == 0
-    assert f"trained: {run / 'classifier'}, and no method; now: colocam evaluate" in outcome.err
+    assert f"trained: {run / 'classifier'} only, since 'methods' is empty; now: colocam evaluate" in outcome.err
     assert (run / "classifier" / "cams.npy").read_bytes() == (trained / "classifier" / "cams.npy").read_bytes()
 
 

@@ -72,11 +72,11 @@ def test_a_model_is_a_path_or_a_name(models, tmp_path, monkeypatch):
     assert find_model("cars") == file
     (tmp_path / "cars").mkdir()  # what is there comes first
     assert find_model("cars") == Path("cars")
-    with pytest.raises(ColocamError, match=r"^model boat: there is no run folder, .* with this name: valid are cars$"):
+    with pytest.raises(ColocamError, match=r"^boat: there is no run folder, .* with this name: valid are cars$"):
         find_model("boat")
     with pytest.raises(ColocamError, match=r"did you mean 'cars'\?$"):
         find_model("car")
-    with pytest.raises(ColocamError, match=rf"{DEFAULT}: .* not installed: run 'pip install ./models' in a clone"):
+    with pytest.raises(ColocamError, match=rf"{DEFAULT} is not installed: run 'pip install ./models' in a clone"):
         find_model(DEFAULT)
 
 
@@ -113,8 +113,8 @@ def test_a_wrong_name_in_the_place_of_the_model_is_refused(models, colocam, tmp_
         "empty": f"error: empty {neither}",
         "notes": f"error: notes {neither}",
         "runs": "error: runs is not a model, but runs/pets is: name that",
-        "runs/pet": f"error: --model runs/pet: {unknown}",
-        "pet.v2": f"error: --model pet.v2: {unknown}",
+        "runs/pet": f"error: runs/pet: {unknown}",
+        "pet.v2": f"error: pet.v2: {unknown}",
     }
     for word, line in told.items():
         assert colocam("localize", word, "v.mp4", "-o", "out").error == line
@@ -144,7 +144,7 @@ def test_localize_without_a_model(models, colocam, tmp_path):
         assert (done.code, SAID in done.err) == (0, False)
         assert (tmp_path / str(index) / "video.csv").read_bytes() == (out / "video.csv").read_bytes()
     wrong = colocam("localize", video, "--model", "yours", "-o", out).error
-    assert wrong.startswith("error: --model yours: there is no run folder")
+    assert wrong.startswith("error: yours: there is no run folder")
     assert colocam("localize", STORED / "run", "-o", out).error.endswith("run is a model: name the videos after it")
 
 

@@ -60,7 +60,7 @@ def test_another_format_is_named_before_its_keys_are_read():
         ({"tags": []}, "'tags'"),
         ({"decoder": [10**7]}, "'decoder.0'"),
         ({"decoder": [8] * 17}, "'decoder'"),
-        ({"map_size": 40}, "map_size 40 does not divide size 96"),
+        ({"map_size": 40}, "map_size must divide size 96, got 40"),
     ],
 )
 def test_values_without_sense_are_named(values, told):

@@ -195,7 +195,7 @@ def test_videos_beside_the_tags_of_a_split_are_named(tmp_path, capsys):
         (["cat/a.mp4", "cat/b.mp4"], "the only tag is 'cat'"),
         (["cat/a.mp4", "cat/b.mp4", "dog/only one.mp4"], r"'dog' has a single video \(dog/only one\)"),
         (["cat/a.mp4", "cat/b.mp4", "dog/s/1.mp4", "dog/s/2.mp4"], r"'dog' has a single video \(dog/s\)"),
-        (["cat/a.mp4", "cat/b.mp4", "dog/notes.txt"], "dog: no video in it"),
+        (["cat/a.mp4", "cat/b.mp4", "dog/notes.txt"], "dog contains no video"),
         (["cat/a.mp4", "cat/b.mp4", "dog/1.jpg", "dog/2.jpg"], "one folder per video"),
         (["train/cat/a.mp4", "val/cat/a.mp4"], "the only tag is 'cat'"),
         (["cat/a.mp4", "dog/a.mp4", "test/bird/a.mp4"], r"test: .* bird, .* tags are cat and dog.* a table"),
@@ -205,7 +205,7 @@ def test_videos_beside_the_tags_of_a_split_are_named(tmp_path, capsys):
         (["val/cat/a.mp4", "test/cat/a.mp4"], "test and val are splits, but there is no folder train"),
         (["train/a.mp4", "test/cat/b.mp4"], "no tag has a folder in train: put the videos into VIDEOS/train/<tag>/"),
         (["train/a.mp4", "test/b.mp4"], "test: it has no folder named after a tag"),
-        (["cat/a.mp4", "dog/a.mp4", "test/notes.txt"], "test: no video in it"),
+        (["cat/a.mp4", "dog/a.mp4", "test/notes.txt"], "test contains no video"),
     ],
 )
 def test_folders_without_enough(tmp_path, names, message):

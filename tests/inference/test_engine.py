@@ -74,7 +74,7 @@ def test_results_are_the_same_for_any_number_of_workers_and_after_kills(
         localize(model, videos, tmp_path / "many", count, killed=killed, annotate=annotate)
     said = capsys.readouterr().err
     assert said.count("broken.mp4: not a complete video file") == 1
-    assert [line for line in said.splitlines() if "localizing in 5 videos: " in line][-1].endswith("5 of 5 videos done")
+    assert [line for line in said.splitlines() if "localizing 5 videos: " in line][-1].endswith("5 of 5 videos done")
     alone = results_of(tmp_path / "alone")
     assert len(alone) == len(LENGTHS) * (2 if annotate else 1)
     assert results_of(tmp_path / "many") == alone

@@ -144,7 +144,7 @@ def test_a_video_is_listed_once_whatever_named_it(model, make_videos, tmp_path, 
     capfd.readouterr()
     label_videos(model, videos, labels)
     assert names() == ["0/001.mp4", "renamed.mp4"]
-    assert "a copy.mp4 has the same content as 0/001.mp4: it is listed once" in capfd.readouterr().err
+    assert "a copy.mp4 is a copy of 0/001.mp4, so it is labeled once" in capfd.readouterr().err
 
 
 def test_a_list_of_version_0_1_0_is_taken_over(model, make_videos, tmp_path, here):

@@ -86,7 +86,7 @@ def test_file_systems_of_the_kernel_are_left_out(tmp_path, capsys, monkeypatch):
     (video,) = find_videos([tmp_path], tmp_path / "out")
     assert video.source.address == str(tmp_path / "videos" / "dev" / "d.mp4")
     assert sorted(capsys.readouterr().err.splitlines()) == [
-        f"left out {tmp_path / name}: it is a file system of the kernel" for name in ("dev", "proc", "sys")
+        f"skipped {tmp_path / name}: it belongs to the kernel" for name in ("dev", "proc", "sys")
     ]
 
 
@@ -131,7 +131,7 @@ def test_a_video_named_as_the_result_of_another_keeps_its_ending(tmp_path):
 
 def test_a_folder_without_a_video(tmp_path):
     touch(tmp_path, "notes.txt")
-    with pytest.raises(ColocamError, match="no video in it: name the videos, or a folder that holds them"):
+    with pytest.raises(ColocamError, match="contains no video: name the videos, or a folder that holds them"):
         find_videos([tmp_path], tmp_path / "out")
 
 
@@ -222,7 +222,9 @@ def test_several_videos_and_the_same_command_again(trained, video, tmp_path, mak
     os.utime(moved, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert colocam(*command).err.count("wrote ") == 1  # another video of the same name, size and time
     other = colocam(*command, "--every", "2")
-    assert other.err.count("2 tables were made of another video, with other settings or by another version") == 1
+    assert (
+        other.err.count("2 tables were made from a different video, with different settings or by another version") == 1
+    )
     assert other.err.count("wrote ") == 2
     assert numbers_of(out / "video.csv") == list(range(0, 20, 2))
     command[1] = tmp_path / "gone.onnx"
@@ -501,7 +503,7 @@ def test_several_workers_count_the_frames_that_passed_the_network(onnx_file, vid
     words = [onnx_file, video, tmp_path / "other.mp4", "-o", tmp_path / "out", "--no-video", "--workers", 2]
     done = colocam("localize", *words)
     frames = sum(len(csv_rows(table)) for table in (tmp_path / "out").glob("*.csv"))
-    counts = re.findall(r"localizing in 2 videos: (\d+) frames", done.err)
+    counts = re.findall(r"localizing 2 videos: (\d+) frames", done.err)
     assert done.code == 0
     assert int(counts[-1]) == frames > 0
 

@@ -173,5 +173,5 @@ def test_a_name_that_is_not_utf8(video, tmp_path):
     assert first[0].table.is_file()
     assert list(localize_videos(MODEL, [odd], tmp_path / "out")) == []
     assert len(list(localize_videos(MODEL, [odd], tmp_path / "out", options=Options(smooth="none")))) == 1
-    with pytest.raises(ColocamError, match="no video in it"):
+    with pytest.raises(ColocamError, match="contains no video"):
         find_videos([tmp_path / "out"], tmp_path / "other")

@@ -139,9 +139,9 @@ def test_other_events_and_cancelled_annotations_do_nothing(client, work):
 @pytest.mark.parametrize(
     ("data", "config", "problem"),
     [
-        ({"clip": "/data/local-files/?d=all/dog.mp4", "fps": 25}, CONFIG, "no file of .* can be '/data/local-files"),
-        ({"clip": "my video.mp4", "fps": 25}, CONFIG, "no file of"),  # both folders have one
-        ({"clip": "../../../etc/passwd", "fps": 25}, CONFIG, "no file of"),
+        ({"clip": "/data/local-files/?d=all/dog.mp4", "fps": 25}, CONFIG, "no file in .* matches '/data/local-files"),
+        ({"clip": "my video.mp4", "fps": 25}, CONFIG, "no file in"),  # both folders have one
+        ({"clip": "../../../etc/passwd", "fps": 25}, CONFIG, "no file in"),
         ({**DATA, "fps": 24}, CONFIG, r'has 25 frames per second, Label Studio plays 24: write frameRate="\$fps"'),
         (DATA, "<View/>", "label_config has no VideoRectangle of a Video"),
         (DATA, "<View>", "label_config: not XML"),

@@ -170,7 +170,7 @@ def test_a_decoder_of_8_bits_that_differs_is_not_written(colocam, trained, colle
 def test_ranges_need_videos(colocam, trained, tmp_path):
     (tmp_path / "empty").mkdir()
     told = colocam("export-model", trained, "-o", tmp_path / "int8.onnx", "--int8", tmp_path / "empty").error
-    assert "no video in it" in told
+    assert "contains no video" in told
     told = colocam("export-model", trained, "-o", tmp_path / "int8.onnx", "--int8", tmp_path / "none.mp4").error
     assert "none.mp4" in told
 

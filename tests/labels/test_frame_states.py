@@ -88,7 +88,7 @@ def test_a_choice_that_leaves_nothing_is_refused(tables, tmp_path, colocam):
     assert "error: --frames must be one of all, answered, checked, got 'some'" in done.err
     queue = tmp_path / "queue.csv"
     queue.write_text("video,frame\nother,3\n")
-    with pytest.raises(ColocamError, match="no table is of the video 'other'"):
+    with pytest.raises(ColocamError, match="no table belongs to the video 'other'"):
         export(tables, "coco", tmp_path / "out", options=Options(frames="checked", checked=queue))
 
 

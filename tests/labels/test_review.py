@@ -60,7 +60,9 @@ def test_only_an_earlier_queue_is_replaced(two, tmp_path):
     for out in (two[0], tmp_path / "link.csv"):
         with pytest.raises(ColocamError, match="out must not be the table itself, got "):
             review_tables(two, out)
-    with pytest.raises(ColocamError, match=r"a video\.csv exists and is no list of frames to review: choose another"):
+    with pytest.raises(
+        ColocamError, match=r"a video\.csv exists and is not a list of frames to review: choose another"
+    ):
         review_tables(two[1:], two[0])
     assert two[0].read_bytes() == table
     queue = review_tables(two, tmp_path / "queue.csv", share=0.1)

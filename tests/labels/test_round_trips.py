@@ -170,7 +170,7 @@ def test_boxes_classes_and_tracks_of_namesakes_in_folders_come_back(tmp_path_fac
 def test_shares_of_a_frame_need_the_tables(tmp_path, to):
     table = write_table(tmp_path / "a.csv", [row(0, (1, 2, 30, 40))])
     labels = annotated(export([table], to, tmp_path / "labels"), to)
-    with pytest.raises(ColocamError, match="boxes are shares of the frame's size, which is not known: name `tables`"):
+    with pytest.raises(ColocamError, match="boxes are fractions of the frame size, which is not known: name `tables`"):
         import_labels(labels, to)
 
 

@@ -76,7 +76,7 @@ def test_what_the_prior_sees_everywhere_or_nowhere_changes_nothing():
 )
 def test_another_network_is_refused_in_one_line(tmp_path, text, said):
     write_onnx(tmp_path / "other.onnx", text)
-    with pytest.raises(ColocamError, match=rf"other\.onnx is no prior, {said}") as caught:
+    with pytest.raises(ColocamError, match=rf"other\.onnx is not a prior: {said}") as caught:
         open_prior(tmp_path / "other.onnx")
     assert "\n" not in str(caught.value)
 

@@ -135,7 +135,7 @@ def test_classes_and_settings_are_remembered_and_not_computed_again(make_video, 
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("tags", {"tags": {"0" * 24: "cat"}}, 404, "no video of this id"),
+        ("tags", {"tags": {"0" * 24: "cat"}}, 404, "no video with this id"),
         ("tags", {"tags": {}}, 422, ""),
         ("settings", {"presence": 1.5}, 422, "presence"),
         ("settings", {"treshold": 0.5}, 422, "treshold"),

@@ -203,7 +203,9 @@ def test_a_damaged_array_counts_as_none(tmp_path):
 def test_files_of_others_are_not_replaced(tmp_path):
     mine, ours, new = tmp_path / "mine.json", tmp_path / "ours.json", tmp_path / "new.json"
     mine.write_text('{"format": 1}')
-    with pytest.raises(ColocamError, match=r"mine\.json exists and is no result: choose another file, or move it away"):
+    with pytest.raises(
+        ColocamError, match=r"mine\.json exists and is not a result: choose another file, or move it away"
+    ):
         refuse_replacing(mine, b'"what"', "result")
     for text in ('{"what": 1}', "x" * 200_000 + '{"what": 1}', ""):  # at the beginning, at the end, nothing to lose
         ours.write_text(text)

@@ -180,7 +180,7 @@ def rivals(tags: Sequence[str], background: Sequence[str]) -> tuple[str, ...]:
 def fill(template: str, names: Sequence[str]) -> list[str]:
     """One sentence per name, which replaces ``{}`` in the template."""
     if template.count("{}") != 1:
-        raise ColocamError(f"the CLIP template '{template}' must contain '{{}}' once, in the place of the name")
+        raise ColocamError(f"the CLIP template '{template}' must contain '{{}}' once, where the name goes")
     return [template.replace("{}", name) for name in names]
 
 

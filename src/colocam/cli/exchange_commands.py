@@ -71,7 +71,10 @@ def export(
         Option(help="Frames that you looked at: corrections, or a CSV of 'colocam review'; for --frames."),
     ] = None,
     split: Annotated[
-        str, Option(metavar="TRAIN/VAL/TEST", help="Shares of the videos, in YOLO and VOC; no video is split up.")
+        str,
+        Option(
+            metavar="TRAIN/VAL/TEST", help="Shares of train, validation and test videos, e.g. 80/10/10 (YOLO and VOC)."
+        ),
     ] = "80/10/10",
     *,
     images: Annotated[bool, Option("--images", help="Also write the frames as image files.")] = False,

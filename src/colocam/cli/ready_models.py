@@ -6,7 +6,7 @@ Each is an ONNX file ``models/NAME/NAME.onnx``, so that it runs with and without
 import os
 from pathlib import Path
 
-from colocam.errors import ArgumentError, ColocamError, suggest
+from colocam.errors import ColocamError, suggest
 from colocam.utils.ready_folders import DEFAULT, ready_folders
 from colocam.video.images import IMAGE_ENDINGS, VIDEO_ENDINGS
 
@@ -31,7 +31,7 @@ def find_model(model: str) -> Path:
     """The model that a user names: a run folder, an ONNX file, or a ready model.
 
     Raises:
-        ArgumentError: there is none.
+        ColocamError: there is none.
     """
     if Path(model).exists():
         return Path(model)
@@ -39,9 +39,9 @@ def find_model(model: str) -> Path:
     if model in ready:
         return ready[model]
     if model == DEFAULT:
-        raise ArgumentError("model", f"{model}: this ready model is not installed: {REMEDY}")
+        raise ColocamError(f"the ready model {model} is not installed: {REMEDY}")
     known = suggest(model, [*ready]) if ready else ""
-    raise ArgumentError("model", f"{model}: there is no run folder, ONNX file or ready model with this name{known}")
+    raise ColocamError(f"{model}: there is no run folder, ONNX file or ready model with this name{known}")
 
 
 def default_model(first: str | None) -> Path:

@@ -217,7 +217,7 @@ def train(
     if (run / "model.json").is_file():
         say(f"trained: {run / 'model.json'}; now: colocam localize {run} VIDEO -o OUT")
     else:  # methods: []
-        say(f"trained: {run / 'classifier'}, and no method; now: colocam evaluate {run} --boxes BOXES")
+        say(f"trained: {run / 'classifier'} only, since 'methods' is empty; now: colocam evaluate {run} --boxes BOXES")
 
 
 def _what_is_trained(preset: str | None, start: str | None) -> str:

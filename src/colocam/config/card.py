@@ -102,7 +102,7 @@ class Card(BaseModel):
             raise ValueError(f"class_thresholds has {len(self.class_thresholds)} values for {len(self.tags)} tags")
         for name, side in (("class_size", self.class_size), ("map_size", self.map_size)):
             if side is not None and self.size % side:
-                raise ValueError(f"{name} {side} does not divide size {self.size}")
+                raise ValueError(f"{name} must divide size {self.size}, got {side}")
         return self
 
 

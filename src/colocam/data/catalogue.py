@@ -154,7 +154,7 @@ def read_folder(root: Path) -> tuple[list[Clip], bool]:
         found = _read_tag(folder, split, prefix + folder.name)
         if not found:
             raise ColocamError(
-                f"{folder}: no video in it: add videos (images need one folder per video), or remove the folder"
+                f"{folder} contains no video: add one (images need one folder per video), or remove the folder"
             )
         clips += found
     return clips, "val" in splits.values()

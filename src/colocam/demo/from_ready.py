@@ -44,14 +44,14 @@ def start_from_ready(out: Path, run: Path, world: World, minutes: float, *, seed
         sets: further overrides of the preset ``laptop``.
     """
     if ready_run(DEFAULT) is None:
-        say(f"not installed: the ready model {DEFAULT}; with 'pip install ./models' the demo also starts from it")
+        say(f"skipped: the ready model {DEFAULT} is not installed; 'pip install ./models' installs it")
         return
     folder = out / f"start-{seed}"
     config = load_config("laptop", overrides=[f"seed={seed}", *SHORTER, *sets])
     pictures = Glances(folder / "picture.jpg", folder, world.truth, {"start": 1, "colocam": 1})
     begin = time.monotonic()
     train(_fewer_videos(world.manifest, out / "start.csv"), folder, config, frames=out / "frames", after_epoch=pictures)
-    say(f"training took {(time.monotonic() - begin) / 60:.1f} minutes, from nothing {minutes:.1f}")
+    say(f"training took {(time.monotonic() - begin) / 60:.1f} minutes, from scratch {minutes:.1f}")
     _print_both([world.manifest, out / "start.csv"], [right_in(path, world.truth) for path in (run, folder)])
 
 
@@ -70,7 +70,7 @@ def _fewer_videos(manifest: Path, path: Path) -> Path:
 
 
 def _print_both(manifests: Sequence[Path], rights: Sequence[Right]) -> None:
-    table = Table("", "learned from nothing", "started from the ready model")
+    table = Table("", "trained from scratch", "started from the ready model")
     table.add_row("training videos", *(str(path.read_text(encoding="utf-8").count(",train,")) for path in manifests))
     table.add_row("box right, tag given", *(f"{right.boxes:.0f} %" for right in rights))
     table.add_row("class right", *(f"{right.classes:.0f} %" for right in rights))

@@ -223,7 +223,7 @@ class _Corpus:
         if copies:
             copy, name = next(iter(copies.items()))
             others = f", and {len(copies) - 1} more are copies" if len(copies) > 1 else ""
-            say(f"{copy} has the same content as {name}: it is listed once{others}")
+            say(f"{copy} is a copy of {name}, so it is labeled once{others}")
         self._failures.write_table()
 
 

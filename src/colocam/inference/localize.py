@@ -123,7 +123,7 @@ def localize_videos(
         shown = busy > 1 and workers != 1
         for folder in {(out / video.name).parent for video in waiting} if shown else ():
             stack.callback(clear_dead, folder, again=True)  # what a worker that was ended left
-        title = f"localizing in {len(waiting)} videos"
+        title = f"localizing {len(waiting)} videos"
         advance = stack.enter_context(progress(title, 0, unit="frames")) if shown else _unseen
         outcomes: Iterable[tuple[LocalizeVideo, Outcome]] = ()
         if tasks:  # the model takes seconds to load
@@ -168,7 +168,7 @@ def _to_do(model: Model, videos: Sequence[Video], sink: Tables) -> deque[Localiz
     again = sum(table.is_file() and read_made(table) is not None for table in tables)
     if again and not sink.recompute:
         what = f"{again} tables were" if again > 1 else "a table was"
-        say(f"{what} made of another video, with other settings or by another version: computed again")
+        say(f"{what} made from a different video, with different settings or by another version: computing again")
     return to_do
 
 

@@ -225,8 +225,7 @@ def _refuse_long_name(video: Video, written: Written) -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise VideoError(
-                f"cannot write the results of {video.source.name}: its name is too long for their names: "
-                "rename the video"
+                f"cannot write the results of {video.source.name}: their file names would be too long: rename the video"
             ) from error
 
 

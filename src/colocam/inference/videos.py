@@ -93,7 +93,7 @@ def find_videos(videos: Sequence[str | Path], out: Path, *, format: str | None =
             continue
         sources = [VideoInput(str(path), format, must_be_stored=True) for path in videos_below(source.path, out)]
         if not sources:
-            raise ColocamError(f"{source.path}: no video in it: name the videos, or a folder that holds them")
+            raise ColocamError(f"{source.path} contains no video: name the videos, or a folder that holds them")
         for listed in sources:
             folder = Path(listed.address).relative_to(source.path).parent
             named.append(Video(listed, (folder / listed.stem).as_posix()))
@@ -176,7 +176,7 @@ def _is_searched(folder: Path, out: Path) -> bool:
     if folder.name.startswith(".") or folder.resolve() == out:
         return False
     if folder.name in OF_THE_KERNEL and folder.is_mount():
-        say(f"left out {folder}: it is a file system of the kernel")
+        say(f"skipped {folder}: it belongs to the kernel")
         return False
     return True
 
@@ -228,7 +228,7 @@ def read_videos(catalogue: Path, out: Path) -> list[Video]:
     else:
         raise ColocamError(f"{catalogue}: give a folder of videos, or a table whose name ends in .csv or .parquet")
     if not videos:
-        raise ColocamError(f"{catalogue}: no video in it")
+        raise ColocamError(f"{catalogue} contains no video: name a folder or a table of videos")
     return videos
 
 

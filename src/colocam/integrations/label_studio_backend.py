@@ -89,9 +89,10 @@ class Backend:
         self.videos = videos
         self.work = work
         self.version = f"colocam {model.name}"
-        asked = Model(model, make_options(device, **options))
-        (self._localizer, *_) = asked.load()
-        self._writing, self._key = Writing(annotate=False), asked.key(ALL)
+        to_load = Model(model, make_options(device, **options))
+        (self._localizer, *_) = to_load.load()
+        self._writing = Writing(annotate=False)
+        self._key = to_load.key(ALL)
         self._worker = Worker(self._localizer, FileDigests(work / "tables" / MEMORY))
         self._busy = Lock()  # one video at a time; a second request for the same video finds its table
 
@@ -108,21 +109,23 @@ class Backend:
         """Write what an annotation changes as ``WORK/corrections/task-<id>-<count>.csv``; other events do nothing."""
         if event not in SAVED or task is None or annotation is None:
             return {}
-        given = task.get("data") or {}
-        texts = [value for value in given.values() if isinstance(value, str)]
-        named = self._named(str(given.get("video") or (texts or [""])[0]))
+        data = task.get("data") or {}
+        texts = [value for value in data.values() if isinstance(value, str)]
+        video = self._named(str(data.get("video") or (texts or [""])[0]))
         with self._busy, TemporaryDirectory(prefix="colocam-") as folder:
             exported = Path(folder) / "task.json"
-            labeled = {"data": {**given, "video": named.source.name}, "annotations": [annotation]}
+            labeled = {"data": {**data, "video": video.source.name}, "annotations": [annotation]}
             exported.write_text(json.dumps([labeled]), encoding="utf-8")
             # A saved annotation without a region says that the person found nothing in the video.
             checked = None if annotation.get("result") or annotation.get("was_cancelled") else "all"
-            known, tags = [self._table(named)], self._localizer.tags
-            found = import_labels(exported, "label-studio", tables=known, classes=tags, checked=checked)
-            path = self._store(int(task.get("id") or 0), found.corrections) if found.corrections else None
-        for line in found.left_out.lines():
+            tables = [self._table(video)]
+            labels = import_labels(
+                exported, "label-studio", tables=tables, classes=self._localizer.tags, checked=checked
+            )
+            path = self._store(int(task.get("id") or 0), labels.corrections) if labels.corrections else None
+        for line in labels.left_out.lines():
             say(line)
-        return {"corrections": None if path is None else path.name, "summary": found.summary()}
+        return {"corrections": None if path is None else path.name, "summary": labels.summary()}
 
     def _store(self, task: int, corrections: list[Correction]) -> Path:
         folder = self.work / "corrections"
@@ -138,11 +141,11 @@ class Backend:
         (video,) = read_videos([table], [])
         _check_rate(control, data, float(video.source.fps), named.source.name)
         regions = [
-            {**one, "from_name": control.name, "to_name": control.video}
-            for one in regions_of(video, Options().tolerance)
-            if one["value"]["labels"][0] in control.labels
+            {**region, "from_name": control.name, "to_name": control.video}
+            for region in regions_of(video, Options().tolerance)
+            if region["value"]["labels"][0] in control.labels
         ]
-        scores = [one["score"] for one in regions if "score" in one]
+        scores = [region["score"] for region in regions if "score" in region]
         return {"result": regions, "score": sum(scores) / max(len(scores), 1), "model_version": self.version}
 
     def _table(self, video: Video) -> Path:
@@ -153,24 +156,26 @@ class Backend:
 
     def _named(self, address: str) -> Video:
         """The video of the folder that a task's address names, by its file name and as many folders as needed."""
-        place, names = place_of(address), names_of(address)
+        place = place_of(address)
+        names = names_of(address)
         videos = [(video, video.path) for video in find_videos([self.videos], self.work / "tables")]
-        found = [(video, path.relative_to(self.videos)) for video, path in videos if path.name in names]
-        if len(found) > 1:
-            found = [(video, path) for video, path in found if place.parts[-len(path.parts) :] == path.parts]
-        if len(found) != 1:
-            how = "several files" if found else "no file"
+        matching = [(video, path.relative_to(self.videos)) for video, path in videos if path.name in names]
+        if len(matching) > 1:
+            matching = [(video, path) for video, path in matching if place.parts[-len(path.parts) :] == path.parts]
+        if len(matching) != 1:
+            how = "several files" if matching else "no file"
+            match = "match" if matching else "matches"
             raise ColocamError(
-                f"{how} of {self.videos} can be {address[:200]!r}: start with the folder of these videos"
+                f"{how} in {self.videos} {match} {address[:200]!r}: name the folder that holds these videos"
             )
-        return found[0][0]
+        return matching[0][0]
 
 
 def parse_control(label_config: str) -> Control:
     """Find the control for rectangles in videos."""
     root = parse_xml(label_config, "label_config")
     boxes = root.find(".//VideoRectangle")
-    videos = {one.get("name"): one for one in root.iter("Video")}
+    videos = {video.get("name"): video for video in root.iter("Video")}
     if boxes is None or (video := videos.get(boxes.get("toName"))) is None:
         raise ColocamError("label_config has no VideoRectangle of a Video: use the config.xml of 'colocam export'")
     named = [group for group in root.iter("Labels") if group.get("toName") == boxes.get("toName")]
@@ -262,10 +267,12 @@ def main(
     model: Annotated[Path, typer.Argument(help="Run folder or ONNX file.")],
     videos: Annotated[Path, typer.Argument(help="Folder of the videos that Label Studio shows.")],
     work: Annotated[Path, typer.Argument(help="Folder for tables and corrections.")],
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.")] = PORT,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = PORT,
     device: Annotated[str | None, typer.Option(help="cpu or cuda.")] = None,
-    password: Annotated[str, typer.Option(envvar="COLOCAM_PASSWORD", help="Needed beyond this machine.")] = "",
+    password: Annotated[
+        str, typer.Option(envvar="COLOCAM_PASSWORD", help="Required unless only this machine can connect.")
+    ] = "",
 ) -> None:
     """Serve predictions to Label Studio, and store its annotations as corrections."""
     if host not in {"127.0.0.1", "::1", "localhost"} and not password:

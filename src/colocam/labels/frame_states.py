@@ -123,7 +123,7 @@ def _stated_frames(videos: Sequence[LabeledVideo], path: Path) -> dict[str, dict
     for name, marked in states.items():
         meant = named((name,), videos)
         if not meant:
-            raise ColocamError(f"{path}: no table is of the video {name!r}{suggest(name, names)}")
+            raise ColocamError(f"{path}: no table belongs to the video {name!r}{suggest(name, names)}")
         for video in meant:
             by_video[video.name] |= marked
     return by_video

@@ -135,7 +135,7 @@ def _without_tables(
     corrections: list[Correction] = []
     for video in _told_apart(path, videos):
         if video.relative:
-            raise ColocamError(f"{path}: boxes are shares of the frame's size, which is not known: name `tables`")
+            raise ColocamError(f"{path}: boxes are fractions of the frame size, which is not known: name `tables`")
         corrections += compare(_usable(video, None, tags, left_out), None, 0.0, (), from_)
     return corrections
 

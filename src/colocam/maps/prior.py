@@ -61,19 +61,20 @@ class Prior:
     def maps(self, images: Levels) -> Levels:
         """Maps (B, h, w) of images (B, H, W, 3), RGB, as 8-bit levels."""
         passes: list[Future[Levels]] = [long_work(_threads().submit(self.map, image)) for image in images]
-        return np.stack([one.result() for one in passes])
+        return np.stack([future.result() for future in passes])
 
     def map(self, image: Levels) -> Levels:
         """The map (h, w) of one image (H, W, 3)."""
         try:
-            (found,) = self._session.run([self._output], {self._input.name: self._normalized(image)})
+            (output,) = self._session.run([self._output], {self._input.name: self._normalized(image)})
         except Exception as error:  # its errors have no common base
             raise ColocamError(f"onnxruntime cannot run the prior {self.path}: {first_line(error)}") from error
-        return _levels(found, self.path)
+        return _levels(output, self.path)
 
     def _normalized(self, image: Levels) -> Float32Array:
         """(1, 3, h, w): divided by the maximum of the image, then by ImageNet's mean and standard deviation."""
-        height, width = self._height, self._width
+        height = self._height
+        width = self._width
         shrinks = height <= len(image) and width <= image.shape[1]
         resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
         relative = resized.astype(np.float32) / np.float32(max(int(resized.max()), 1))
@@ -87,12 +88,12 @@ def open_prior(path: str | Path) -> Prior:
     # One thread: what a pass computes depends on no number of cores.
     session = open_session(path, f"the prior {path}", WANTED, 1)
     images = session.get_inputs()
-    shapes = ", ".join(f"{one.name} {one.shape} {one.type}" for one in images)
+    shapes = ", ".join(f"{tensor.name} {tensor.shape} {tensor.type}" for tensor in images)
     shape = images[0].shape if len(images) == 1 else []
     sides = [side for side in shape[2:] if isinstance(side, int)]
     fits = len(shape) == 4 and shape[1] == 3 and (not isinstance(shape[0], int) or shape[0] == 1)
     if not fits or images[0].type != "tensor(float)" or not all(0 < side <= LARGEST for side in sides):
-        raise ColocamError(f"{path} is no prior, its input is {shapes or 'missing'}: {WANTED}")
+        raise ColocamError(f"{path} is not a prior: its input is {shapes or 'missing'}: {WANTED}")
     prior = Prior(path, session)
     prior.map(np.zeros((8, 8, 3), np.uint8))
     return prior
@@ -108,7 +109,7 @@ def require_prior(path: str | Path) -> Path:
 
 def weigh_by_prior(levels: Levels, seen: Levels) -> Levels:
     """Maps S' (B, M, M) from maps S (B, M, M) and what the prior sees of the same pixels, (B, h, w), all in 8 bits."""
-    return np.stack([_weighed(level, one) for level, one in zip(levels, seen, strict=True)])
+    return np.stack([_weighed(level, prior) for level, prior in zip(levels, seen, strict=True)])
 
 
 def _weighed(level: Levels, seen: Levels) -> Levels:
@@ -123,18 +124,18 @@ def _weighed(level: Levels, seen: Levels) -> Levels:
     return scaled
 
 
-def _levels(found: object, path: Path) -> Levels:
+def _levels(output: object, path: Path) -> Levels:
     """The map (h, w) of a network's output, in 8 bits, if it is one."""
-    if not isinstance(found, np.ndarray) or found.dtype.kind != "f":
-        raise ColocamError(f"{path} is no prior, its first output is no array of floats: {WANTED}")
-    shape = found.shape
+    if not isinstance(output, np.ndarray) or output.dtype.kind != "f":
+        raise ColocamError(f"{path} is not a prior: its first output is not an array of floats: {WANTED}")
+    shape = output.shape
     is_one = len(shape) in {2, 3, 4} and all(side == 1 for side in shape[:-2])
     if not is_one or not all(1 <= side <= LARGEST for side in shape[-2:]):
-        raise ColocamError(f"{path} is no prior, its first output has the shape {shape}: {WANTED}")
-    low, high = float(found.min()), float(found.max())
+        raise ColocamError(f"{path} is not a prior: its first output has the shape {shape}: {WANTED}")
+    low, high = float(output.min()), float(output.max())
     if not (low >= -ROUNDING and high <= 1 + ROUNDING):  # false for NaN
-        raise ColocamError(f"{path} is no prior, its first output has values from {low:.3g} to {high:.3g}: {WANTED}")
-    whole: Levels = np.rint(255 * np.clip(found.reshape(shape[-2:]), 0, 1)).astype(np.uint8)
+        raise ColocamError(f"{path} is not a prior: its first output has values from {low:.3g} to {high:.3g}: {WANTED}")
+    whole: Levels = np.rint(255 * np.clip(output.reshape(shape[-2:]), 0, 1)).astype(np.uint8)
     return whole
 
 

@@ -101,7 +101,7 @@ class ModelList:
         """The model of a key."""
         with self._lock:
             if (model := self._models.get(key)) is None:
-                raise RefusalError(404, "there is no model of this key: open the page again")
+                raise RefusalError(404, "there is no model with this key: open the page again")
             return model
 
     def localizer(self, model: ServedModel) -> Localizer:

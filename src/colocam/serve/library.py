@@ -142,7 +142,7 @@ class Library:
         with self._lock:
             if video in self._videos:
                 return self._videos[video]
-        raise RefusalError(404, "there is no video of this id: open the library again")
+        raise RefusalError(404, "there is no video with this id: open the library again")
 
     def without_paths(self, text: str) -> str:
         """A sentence with names of videos and models in place of paths of this machine."""

@@ -96,7 +96,7 @@ def _own_device(device: str | None, local: int) -> str:
         raise ArgumentError("device", f"must be cpu or cuda when several processes train, got {name}")
     if local >= torch.cuda.device_count():
         raise ColocamError(
-            f"process {local} of this machine has no GPU, torch finds {torch.cuda.device_count()}: "
+            f"process {local} of this machine has no GPU: torch finds {torch.cuda.device_count()}: "
             "start torchrun with a smaller --nproc-per-node"
         )
     torch.cuda.set_device(local)
@@ -138,7 +138,7 @@ def require_same(what: str, value: object) -> None:
     if any(other != values[0] for other in values):
         raise ColocamError(
             f"the processes of this training do not see the same {what}: "
-            "give all of them the same command, and folders on a disk that all of them see"
+            "run the same command everywhere, with folders on a shared disk"
         )
 
 

@@ -134,11 +134,11 @@ def take_over(run: Run, other: Path) -> None:
         raise ColocamError(f"{other} has no finished classifier: finish 'colocam train' there first")
     if (changed := config_difference(donor.config.stage1(), run.config.stage1())) is not None:
         raise ColocamError(
-            f"{other} has a classifier of another configuration ({changed}): leave the argument 'classifier' out"
+            f"{other} has a classifier with a different configuration ({changed}): leave the argument 'classifier' out"
         )
     if (changed := data_difference(read_data(other), read_data(run.folder))) is not None:
         raise ColocamError(
-            f"{other} was trained on other videos or boxes ({changed}): leave the argument 'classifier' out"
+            f"{other} was trained on different videos or boxes ({changed}): leave the argument 'classifier' out"
         )
     with explain_os_errors(run.folder):
         journal = (other / "metrics.jsonl").read_bytes()[: saved[1]["journal"]]

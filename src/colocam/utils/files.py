@@ -183,7 +183,7 @@ def refuse_replacing(target: Path, mark: bytes, what: str) -> None:
         file.seek(max(0, size - MARKED))
         ours = mark in first or mark in file.read(MARKED)
     if size and not ours:
-        raise ColocamError(f"{target} exists and is no {what}: choose another file, or move it away")
+        raise ColocamError(f"{target} exists and is not a {what}: choose another file, or move it away")
 
 
 def write_text(target: Path, text: str) -> None:

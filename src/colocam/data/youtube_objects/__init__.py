@@ -71,7 +71,9 @@ def read_archive(
         read = read_v1 if version == "1.0" else read_v2
         shots = [shot for tag in CLASSES if (root / tag).is_dir() for shot in read(root, tag, notes)]
         if not shots:
-            raise ColocamError(f"{root}: no frame in any folder of a class ({', '.join(CLASSES)})")
+            raise ColocamError(
+                f"{root}: none of its class folders has a frame ({', '.join(CLASSES)}): give the folder that holds them"
+            )
         if lists is None:
             shots = sample_validation(shots, VAL_VIDEOS[version], seed, notes)
         else:

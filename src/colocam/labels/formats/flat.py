@@ -37,7 +37,9 @@ def read(path: Path, known: Sequence[LabeledVideo], left_out: LeftOut) -> list[I
         refuse_many_values(file, _count_cells(file))
         cells = read_cells(file, required=CORNERS)
         if not {"frame", "pts"} & cells.columns.keys():
-            raise ColocamError(f"{file}: no column 'frame' or 'pts', so the frames of the boxes are not known")
+            raise ColocamError(
+                f"{file}: no column 'frame' or 'pts', so it is not clear which frames the boxes belong to"
+            )
         column = next((name for name in ("video", "clip") if name in cells.columns), None)
         file_video = file.stem if not known or named((file.stem,), known) else ""
         groups: dict[str, list[int]] = {}

@@ -265,7 +265,7 @@ def _video(
     if fps is not None and not 0 < fps <= 100_000:
         raise ColocamError(f"{file}: fps must be above 0, got {fps:g}")
     if fps is None and tracks:
-        raise ColocamError(f"{file}: no rate of frames is stated for {url!r}: add 'fps' to the task's data")
+        raise ColocamError(f"{file}: there is no frame rate for {url!r}: add 'fps' to the task's data")
     numbered = [replace(track, number=number) for track, number in zip(tracks, _numbers(ids), strict=True)]
     name = data.get("name")  # of the export
     names = (*names_of(url), *([name] if isinstance(name, str) and name else []))
