@@ -189,6 +189,6 @@ def say_time(run: Run, frames: int, clips: int) -> None:
     steps += frames * (settings.rounds - 1) // 2  # labels of the next round take a pass without a gradient
     first, second = (round(count * each / 60, 1) for count, each in ((head_passes, times[False]), (steps, times[True])))
     say(
-        f"about {first:g} minutes for the class ({head_passes} passes); then, if the decoder of the start does not "
-        f"find your tags, about {second:g} for boxes ({steps} frames), by the time of one pass here"
+        f"about {first:g} minutes for the class ({head_passes} passes); then, unless the decoder of the start already "
+        f"knows your tags, about {second:g} for boxes ({steps} frames), by the time of one pass here"
     )
