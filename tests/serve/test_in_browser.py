@@ -363,7 +363,7 @@ def test_every_key_in_the_list_works_and_every_control_has_a_name(one):
         "import(document.querySelector('[href$=\"/keys.js\"]').href).then((keys) => keys.KEYS.flatMap((one) => one[1]))"
     )
     tested = {key.rpartition("+")[2] or "+" for key, _ in KEYS}
-    elsewhere = {" ", "]", "[", "n", "N", "l", "=", "Delete", *"456789"} | {
+    elsewhere = {" ", "]", "[", "n", "N", "C", "l", "=", "Delete", *"456789"} | {
         key for key in known if key.startswith("Arrow")
     }
     assert set(known) <= tested | elsewhere

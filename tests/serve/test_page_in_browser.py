@@ -155,6 +155,32 @@ def test_a_class_in_doubt_is_asked_about_beside_the_video_until_somebody_says_it
     assert one.server.client.get("/api/videos").json()["videos"][0]["class"] == "dog"
 
 
+def test_keys_lead_from_video_to_video(one, make_video, tmp_path):
+    second = one.library.add(make_video(tmp_path / "second.mp4", 6))
+    one.server.wait()
+    one.page.reload()
+    one.until("document.querySelectorAll('.video.ready').length === 2")
+    one.page.select_option("#sort", "name")
+    one.until("document.querySelector('.video .name').textContent === 'second'")
+    video = "document.activeElement.hash?.slice('#video='.length)"
+    for key, expected in zip("jjjk", (second.id, one.video, second.id, one.video), strict=True):
+        one.press(key)
+        assert one.page.evaluate(video) == expected
+    one.press("Enter")
+    one.until(f"window.colocam?.video.id === '{one.video}' && window.colocam.video.results")
+    one.press("Shift+A", "x")
+    one.until_frame(25)
+    one.press("Shift+A")
+    one.until_saved()
+    one.press("l")
+    one.until("document.querySelector('.badge')")
+    one.press("j")  # to the one that is left to check
+    assert one.page.evaluate(video) == second.id
+    one.page.locator("#find").fill("j")  # letters that are typed lead nowhere
+    one.page.locator("#find").press("k")
+    assert one.page.evaluate("document.activeElement.id") == "find"
+
+
 def test_an_export_says_what_is_checked_and_can_leave_the_rest_out(one):
     one.open()
     one.go(3, "a")

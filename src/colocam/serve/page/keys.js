@@ -6,7 +6,7 @@ import { dialog, make } from "./dom.js";
 export const KEYS = [
   ["Space", [" "], "play", "Play or pause"],
   [". and ,", [".", ","], "step", "Next and previous frame"],
-  ["J and K", ["j", "k"], "doubtful", "Next and previous frame to check, worst first"],
+  ["J and K", ["j", "k"], "doubtful", "Next and previous frame to check, worst first; in the library, next and previous video"],
   ["X and Shift+X", ["x", "X"], "cut", "Next and previous cut"],
   ["F and Shift+F", ["f", "F"], "key", "Next and previous marked frame"],
   ["M", ["m"], "middle", "Middle of the gap between two marked frames"],

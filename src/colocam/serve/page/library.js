@@ -137,6 +137,17 @@ export function openLibrary(view) {
     showSelection();
   }
 
+  // J and K lead from video to video, at first to one with frames to check; Enter opens it.
+  function key(event) {
+    const step = { j: 1, k: -1 }[event.key], links = [...list.querySelectorAll("a.open")];
+    if (!step || !links.length || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input[type=search], select")) return false;
+    const at = links.indexOf(document.activeElement?.closest(".video")?.querySelector("a.open"));
+    const open = shown.find((video) => video.to_check), first = links.find((link) => link.hash === `#video=${open?.id}`) || links[0];
+    (at < 0 ? first : links[(at + step + links.length) % links.length]).focus();
+    event.preventDefault();
+    return true;
+  }
+
   function askRemove(video) {
     const box = dialog("Remove from the library?",
       make("p", {}, `“${video.name}” leaves the list. Its file and its corrections stay; add the video again to see them.`),
@@ -167,7 +178,7 @@ export function openLibrary(view) {
     left, away, chosen, uploads, empty, coming, none, list, make("div", { class: "drop-note", "aria-hidden": "true" }, "Drop videos to add them")));
   listen(true);
   refresh();
-  return { close() { closed = true; clearTimeout(timer); listen(false); }, key: () => false };
+  return { close() { closed = true; clearTimeout(timer); listen(false); }, key };
 }
 
 function cardOf(video, { askRemove, retry, select, on }) {

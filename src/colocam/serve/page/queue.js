@@ -26,7 +26,7 @@ export function queueOf(video, on) {
       question.textContent = `Is it “${found}”? The model is not sure of the class.`;
       title.textContent = video.results ? `Frames to check (${entries.length})` : "Frames to check: once the video is localized";
       note.hidden = !video.results || entries.length > 0;
-      note.textContent = "Nothing is left to check here. L leads back to the library.";
+      note.textContent = "Nothing is left to check here. L leads back to the library, J and Enter to the next video there.";
       const shown = entries.slice(0, SHOWN), key = shown.join(";");
       if (list.dataset.key !== key) {
         list.dataset.key = key;

@@ -205,7 +205,7 @@ export class VideoView extends VideoEdits {
 
   doubtful(forward) {
     if (this.queue?.length) this.goQueued(nextDoubtful(this.queue, this.queued === this.position ? this.position : null, forward));
-    else tell(this.video.results ? "No frame is left to check." : "The model has not finished this video yet.", "note");
+    else tell(this.video.results ? "No frame is left to check. L leads back to the library." : "The model has not finished this video yet.", "note");
   }
 
   askFrame() {
