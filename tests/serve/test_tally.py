@@ -118,5 +118,7 @@ def test_a_video_whose_class_is_in_doubt_is_doubtful_as_a_whole_until_somebody_s
         server.post({"kind": "undo"})
         server.wait()
         assert card()["class_in_doubt"] is True
-        server.edit(kind="accepted", start=0, stop=1, tag="cat")
+        server.edit(kind="box", start=0, stop=1, box=[1, 2, 11, 12])  # which says nothing about the class
+        assert (card()["class_in_doubt"], card()["doubtful"]) == (True, pytest.approx(5 / 6, abs=1e-3))
+        server.edit(kind="accepted", start=1, stop=2, tag="cat")
         assert card()["class_in_doubt"] is False

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from colocam.labels.review import class_in_doubt
 from colocam.serve.exchange import corrected_rows, key_frames, known_states, rows_at
-from colocam.serve.marks import ASKED, CHECKED, INTERPOLATED, PREDICTED, Marks, objects_of
+from colocam.serve.marks import ACCEPTED, ASKED, CHECKED, INTERPOLATED, PREDICTED, Marks, objects_of
 from colocam.serve.store import EventStore
 from colocam.serve.video_data import DOUBTFUL, Video, VideoResults
 
@@ -42,7 +42,7 @@ class Tally(NamedTuple):
             about.
         frames: by what is known of them.
         corrections: key corrections, those that a lesson learns from.
-        class_in_doubt: whether the model doubts the class that it found, and nobody has checked or changed it.
+        class_in_doubt: whether the model doubts the class that it found, and nobody has accepted or changed it.
     """
 
     shown_class: str
@@ -61,7 +61,8 @@ def tally(results: VideoResults, objects: Mapping[int, Marks]) -> Tally:
     interpolated, shown = np.isin(state, INTERPOLATED), int(results.index.thumbnail[0])
     shown_class = Counter(corrected_rows(results, objects).tag).most_common(1)[0][0]
     model_class = Counter(results.rows.tag).most_common(1)[0][0]
-    unsure = shown_class == model_class and not checked.any() and class_in_doubt(results.rows.probability)
+    said = shown_class != model_class or bool(checked.all() or np.any(state == ACCEPTED))  # a drawn box names no class
+    unsure = not said and class_in_doubt(results.rows.probability)
     counts = FrameCounts(int(checked.sum()), int(interpolated.sum()), int(asked.sum()), int((state == PREDICTED).sum()))
     return Tally(
         shown_class=shown_class,

@@ -101,7 +101,7 @@ def video_summary(library: Library, video: Video) -> dict[str, Any]:
             "box": corners(counted.box),
             "class_in_doubt": in_doubt,
             # Where the class is wrong, it is wrong in each frame.
-            "doubtful": 1.0 if in_doubt else round(counted.doubtful, 4),
+            "doubtful": round(1 - counted.frames.checked / total if in_doubt else counted.doubtful, 4),
             "checked": round(counted.frames.checked / total, 4),
             "interpolated": round(counted.frames.interpolated / total, 4),
             "counts": counted.frames._asdict(),

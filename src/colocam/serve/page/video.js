@@ -169,7 +169,8 @@ export class VideoView extends VideoEdits {
     this.objects.use(objectsOf(this.saving.history.done, this.video.frame, this.video.cuts, found?.absent, found?.others));
     this.states = frameStates(this.objects.all, this.video.frame.length);
     const [first] = this.objects.all.values();
-    this.unsure = this.video.class_in_doubt && !this.states.some(isKey) && !first.tag.some(Boolean); // until somebody says it
+    const said = first.tag.some(Boolean) || this.states.includes(ACCEPTED) || this.states.every(isKey); // a drawn box names no class
+    this.unsure = this.video.class_in_doubt && !said;
     this.queue = this.skip && found ? toCheck(found.queue, this.states, found.doubt, this.video.doubtful_from) : found?.queue || [];
     this.reasons = new Map([...(found?.queue || []), ...this.queue]);
     this.parts.showHistory(this.saving.history);
