@@ -15,7 +15,7 @@ const given = (value) => value !== null && value !== undefined;
 export const share = (value) => (given(value) ? percent(value) : "–");
 export const level = (value) => (given(value) ? value.toFixed(2) : "–");
 
-// What is written at the box of a model, as in an annotated video: "cat 97 %  box 0.81"; "cat? 97 %" where the class is in doubt.
+// What is written at the box of a model, as in an annotated video: "cat 97 %  box 0.81"; "cat?" where the class is in doubt.
 export function labelOf({ tag, probability, score, box }, at, unsure = false) {
-  return box[at] ? `${tag[at]}${unsure ? "?" : ""} ${share(probability[at])}  box ${level(score[at])}` : "no object";
+  return box[at] ? `${tag[at]}${unsure ? "?" : ` ${share(probability[at])}`}  box ${level(score[at])}` : "no object";
 }
