@@ -37,7 +37,7 @@ def test_both_models_are_listed_and_each_has_its_boxes(two):
     assert detail(two)["results"]["box"][3] == [8, 6, 28, 30]
     assert detail(two, model=two.other)["results"]["box"][3] == [20, 6, 40, 30]
     missing = two.client.get(f"/api/videos/{two.video}?model={16 * '0'}")
-    assert (missing.status_code, "no model of this key" in missing.json()["error"]) == (404, True)
+    assert (missing.status_code, "no model with this key" in missing.json()["error"]) == (404, True)
 
 
 def test_outlines_are_those_of_the_masks(two):

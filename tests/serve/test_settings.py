@@ -227,7 +227,7 @@ def test_select_videos_and_set_their_class_in_the_browser(page, three):
         opened.open(three.ids[1])
         opened.until_box(5, 10, 25, 30)
         opened.click("More")
-        opened.click("Video’s class…")
+        opened.page.locator("#more-menu button", has_text="Video’s class…").click()
         page.select_option("#video-class", "=cat")
         opened.click("Apply")
         opened.until("window.colocam.video.class === 'cat' && window.colocam.seen().tag === 'cat'")
