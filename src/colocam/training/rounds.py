@@ -215,8 +215,8 @@ def _teacher_labels(run: Run, method: str, teacher: Path, clips: Sequence[Cached
 
 
 def _labels_of_start(run: Run, method: str, start: Model, clips: Sequence[CachedClip]) -> CamStore:
-    """Labels of all frames of ``clips`` from the boxes of ``start``, looked at as often as in use."""
-    folder = run.folder / method / OWN
+    """Labels of all frames of ``clips`` from the boxes of ``start``, looked at as often as the trained model will."""
+    settings, folder = run.config.stage2(method), run.folder / method / OWN
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return own_labels(start, clips, folder, run.device, run.config.stage2(method).prior, looks=start.card.looks)
+    return own_labels(start, clips, folder, run.device, settings.prior, looks=settings.looks)
