@@ -125,5 +125,5 @@ def test_a_short_one_has_few_videos_and_epochs(colocam, tmp_path, monkeypatch):
 def test_without_the_ready_model_the_demo_says_so(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(from_ready, "ready_run", lambda _: None)
     from_ready.start_from_ready(tmp_path, tmp_path / "run-0", None, 1.0, seed=0, sets=())
-    assert "not installed: the ready model" in capsys.readouterr().err
+    assert "skipped: the ready model" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
