@@ -20,7 +20,7 @@ from colocam.inference.network import open_onnx
 from colocam.models import foreground
 from colocam.models.model_file import load_model
 from colocam.run import open_run
-from colocam.training import own_labels
+from colocam.training import keep_start, own_labels
 from colocam.training.keep_start import FAMILIAR, MARGIN, Likelihood
 from colocam.training.start import adopted, default_preset, start_folder
 
@@ -115,6 +115,18 @@ def test_the_encoder_stays_and_the_decoder_as_told(started, own_run, tmp_path, c
         metrics = (out / "metrics.jsonl").read_bytes()
         assert started(out, "--anyway", "--set", f"start.decoder={decoder}") == 0  # nothing is left to do
         assert (out / "metrics.jsonl").read_bytes() == metrics
+
+
+@pytest.mark.parametrize("after", [0.9, 1.1])
+def test_a_decoder_keeps_its_old_weights_if_its_own_boxes_do_not_help(after, started, own_run, tmp_path, monkeypatch):
+    """Held-out tags are unknown at first; then the boxes of the trained decoder show them better, or worse."""
+    said = iter([1.0, 1.0, after] * 2)
+    monkeypatch.setattr(keep_start, "likelihood", lambda *_: Likelihood(1.0, next(said), np.log(3)))
+    out = tmp_path / "new"
+    assert started(out, "--anyway") == 0
+    assert (out / "colocam" / "own" / "labels.json").is_file()
+    assert same(weights(own_run, "decoder"), weights(out, "decoder")) == (after > 1)
+    assert load_model(out).card.threshold == load_model(own_run).card.threshold
 
 
 def test_own_labels_that_were_interrupted_give_the_same_model(started, tmp_path, monkeypatch):

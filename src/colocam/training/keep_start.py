@@ -11,6 +11,7 @@ Tests: tests/training/test_start.py.
 import math
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
@@ -25,7 +26,7 @@ from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.training.loop import Journal
-from colocam.training.rounds import OWN
+from colocam.training.rounds import OWN, best_model
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
 from colocam.utils.progress import say
@@ -101,12 +102,35 @@ def way_of_decoder(run: Run, classifier: Classifier, method: str, validator: Val
         sentence = f"cross-entropy of held-out tags {likely.crops:.2f} in its boxes, {likely.whole:.2f} in whole frames"
         say(f"{method}: the decoder of {start.model} {OUTCOMES[way].format(sentence)}")
     if way == "keep":
-        card = candidate.card
-        kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
-        post = {"focus": card.focus, "chooser": card.chooser}
         folder.mkdir(exist_ok=True)
-        save_checkpoint(folder, "best", candidate.net.decoder.state_dict(), kept | post)
+        _keep(candidate, folder)
     return way
+
+
+def keep_better(run: Run, classifier: Classifier, method: str, validator: Validator) -> None:
+    """Keep the decoder of the start after all, where training on its own boxes made held-out tags less likely in them.
+
+    Only if ``start.decoder`` is ``auto``. ``run`` has the settings of the start.
+    """
+    start, folder = with_classifier(run, classifier), run.folder / method
+    if start is None or run.config.start is None or run.config.start.decoder != "auto":
+        return
+    trained = best_model(run, classifier, method, folder)
+    trained.net.to(run.device).eval()
+    before, after = likelihood(start, validator).crops, likelihood(trained, validator).crops
+    better = after <= before
+    told = f"cross-entropy of held-out tags {after:.3f} in boxes of the trained decoder, {before:.3f} before"
+    say(f"{method}: {told}, so it {'has the new' if better else 'keeps its old'} weights")
+    if not better:
+        _keep(start, folder)
+
+
+def _keep(model: Model, folder: Path) -> None:
+    """Write the decoder of the start, and how its maps are read, as the checkpoint ``best``."""
+    card = model.card
+    kept = {"epoch": 0, "step": 0, "score": 0.0, "threshold": card.threshold, "color_mean": card.color_mean}
+    post = {"focus": card.focus, "chooser": card.chooser}
+    save_checkpoint(folder, "best", model.net.decoder.state_dict(), kept | post)
 
 
 def with_settings_of(run: Run, card: Card) -> Run:

@@ -25,7 +25,14 @@ from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
-from colocam.training.keep_start import reading_helps, say_time, way_of_decoder, with_classifier, with_settings_of
+from colocam.training.keep_start import (
+    keep_better,
+    reading_helps,
+    say_time,
+    way_of_decoder,
+    with_classifier,
+    with_settings_of,
+)
 from colocam.training.loop import AfterEpoch, Journal
 from colocam.training.rounds import best_model, keep_prior, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
@@ -212,6 +219,8 @@ def _train(
             cams = cams or first(all_cams)
         if way != "keep":
             train_method(trained, classifier, method, training, cams, validator, journal, terms, after_epoch, start)
+        if way == "own":
+            first(partial(keep_better, trained, classifier, method, validator))
         alone(partial(_save_model, trained, classifier, method, training, validator, chosen_from, presence))
 
 
