@@ -199,7 +199,7 @@ def test_nonsense_is_named_counted_and_left_out(trained, collection, tmp_path):
     assert any("class 'unicorn' is unknown" in reason for reason in left_out)
     assert any("has no frame 999" in reason for reason in left_out)
     path = write_corrections(tmp_path / "bad.csv", bad[:1])
-    with pytest.raises(ColocamError, match="no correction is for a frame that can be read"):
+    with pytest.raises(ColocamError, match="none of the corrected frames can be used: correction of 'nowhere'"):
         learn(trained, [path], tmp_path / "new")
     assert not (tmp_path / "new").exists()
     (tmp_path / "full").mkdir()

@@ -91,7 +91,7 @@ def test_decisions_are_common(parts):
     for part in parts:
         same, different = part["same"]
         assert same is None
-        assert different.startswith("the processes of this training do not see the same seeds: give all of them")
+        assert different.startswith("the processes of this training do not see the same seeds: run the same command")
     failed = "the first process of this training failed: see its message"
     assert [part["alone"] for part in parts] == ["the disk is full", failed, failed]
     assert [part["stopped"] for part in parts] == ["stopped in decoding", "stopped", "stopped"]

@@ -42,9 +42,9 @@ def test_the_model_is_the_same_as_with_a_classifier_of_its_own(
 
 
 def test_a_classifier_of_something_else_is_refused(stage1, collection, train_into, tmp_path):
-    with pytest.raises(ColocamError, match=r"another configuration \(classifier.lr"):
+    with pytest.raises(ColocamError, match=r"a different configuration \(classifier.lr"):
         train_into(tmp_path / "a", "classifier.lr=0.01", classifier=stage1)
-    with pytest.raises(ColocamError, match="other videos or boxes"):
+    with pytest.raises(ColocamError, match="different videos or boxes"):
         train_into(tmp_path / "b", boxes=collection.truth, classifier=stage1)
     with pytest.raises(ColocamError, match="no finished classifier"):
         train_into(tmp_path / "c", classifier=tmp_path / "a")

@@ -305,4 +305,4 @@ def test_what_cannot_be_read(v1, v2, tmp_path):
     refused("there is no such folder of split lists", v1, version="1.0", lists=tmp_path / "no")
     refused(r"no validation list; expected .*val/image_ids\.txt", v1, version="1.0", lists=tmp_path)
     (tmp_path / "Ranges").mkdir()
-    refused("no frame in any folder of a class", tmp_path, version="2.2")
+    refused("none of its class folders has a frame", tmp_path, version="2.2")
