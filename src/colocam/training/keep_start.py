@@ -107,13 +107,13 @@ def way_of_decoder(run: Run, classifier: Classifier, method: str, validator: Val
     return way
 
 
-def keep_better(run: Run, classifier: Classifier, method: str, validator: Validator) -> None:
+def keep_better(run: Run, classifier: Classifier, method: str, start: Model, validator: Validator) -> None:
     """Keep the decoder of the start after all, where training on its own boxes made held-out tags less likely in them.
 
     Only if ``start.decoder`` is ``auto``. ``run`` has the settings of the start.
     """
-    start, folder = with_classifier(run, classifier), run.folder / method
-    if start is None or run.config.start is None or run.config.start.decoder != "auto":
+    folder = run.folder / method
+    if run.config.start is None or run.config.start.decoder != "auto":
         return
     trained = best_model(run, classifier, method, folder)
     trained.net.to(run.device).eval()

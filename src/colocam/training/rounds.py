@@ -67,12 +67,12 @@ def train_method(
     settings = run.config.stage2(method)
     labels = None
     begin = 1
-    if (teacher := settings.teacher) is not None:
-        labels = first(partial(_teacher_labels, run, method, teacher, clips))
-        begin = 2
     if start is not None:
         labels = first(partial(_labels_of_start, run, method, start, clips))
         begin = settings.rounds
+    elif (teacher := settings.teacher) is not None:
+        labels = first(partial(_teacher_labels, run, method, teacher, clips))
+        begin = 2
     for index in range(begin, settings.rounds + 1):
         last = index == settings.rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"

@@ -219,8 +219,8 @@ def _train(
             cams = cams or first(all_cams)
         if way != "keep":
             train_method(trained, classifier, method, training, cams, validator, journal, terms, after_epoch, start)
-        if way == "own":
-            first(partial(keep_better, trained, classifier, method, validator))
+        if start is not None:
+            first(partial(keep_better, trained, classifier, method, start, validator))
         alone(partial(_save_model, trained, classifier, method, training, validator, chosen_from, presence))
 
 
