@@ -109,6 +109,7 @@ def _measure(
     refining: list[object] = ["--no-video", "--refine", refine, "--frames", f"0:{refined}"]
     cases: list[tuple[int, int, str, list[object]]] = [
         (count, LONG, "", ["localize", model, long, "--no-video"]),
+        (count, LONG, ", one look", ["localize", model, long, "--no-video", "--looks", "1"]),
         (2 * count, SHORT, "", ["localize", model, short, "--no-video"]),
         (drawn, LONG, ", mp4", ["localize", model, *sorted(long.iterdir())[:drawn]]),
         (1, LONG, "", ["localize", model, first, "--no-video"]),
@@ -119,7 +120,7 @@ def _measure(
         name = f"{videos} × {frames} frames{how}"
         row["commands"][name] = _time_command(name, [*words, "--device", device.type], videos, frames)
     stages = [rate for stage, rate in row["limits_per_s"].items() if stage != "mp4"]
-    steady = row["commands"][f"{count} × {LONG} frames"]["steady_per_s"]
+    steady = row["commands"][f"{count} × {LONG} frames, one look"]["steady_per_s"]
     if steady is not None:
         tell(row, "share_of_limit", "steady tables / slowest stage", steady / min(stages), "")
 

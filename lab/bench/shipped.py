@@ -84,6 +84,7 @@ def write_run(folder: Path, config: Config, device: torch.device) -> Path:
         map_size=side,
         normalize=config.classifier.fit == "logistic",
         crop_head=bool(settings.crop_head),
+        looks=settings.looks,
     )
     folder.mkdir(exist_ok=True)
     save_model(folder, Model(net.cpu().eval(), card))

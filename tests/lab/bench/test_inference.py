@@ -45,10 +45,11 @@ def test_commands_limits_and_starts_are_measured_printed_and_written(tiny, tmp_p
     assert (row["first_row_s"], row["latency_ms"] > 0) == (1.5, True)
     slowest = min(rate for stage, rate in row["limits_per_s"].items() if stage != "mp4")
     assert row["share_of_limit"] == pytest.approx(3.0 / slowest)
-    names = ["2 × 6 frames", "4 × 3 frames", "1 × 6 frames, mp4", "1 × 6 frames", "1 × 4 frames, --refine"]
+    long = ["2 × 6 frames", "2 × 6 frames, one look"]
+    names = [*long, "4 × 3 frames", "1 × 6 frames, mp4", "1 × 6 frames", "1 × 4 frames, --refine"]
     assert [name for name, _ in asked] == [*names, "2 × 6 frames, label"]
-    assert [words[0] for _, words in asked] == [*["localize"] * 5, "label"]
-    assert ["--no-video" in words for _, words in asked] == [True, True, False, True, True, False]
+    assert [words[0] for _, words in asked] == [*["localize"] * 6, "label"]
+    assert ["--no-video" in words for _, words in asked] == [True, True, True, False, True, True, False]
     assert all(words[-2:] == ["--device", "cpu"] for _, words in asked)
     measured = row["commands"]["4 × 3 frames"]
     assert measured["with_start_per_s"] == pytest.approx(12 / measured["total_s"])
