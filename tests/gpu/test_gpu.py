@@ -42,8 +42,10 @@ from colocam.losses.affinity import (
     dense_color_product,
     engine,
 )
+from colocam.maps import torch_prior
 from colocam.maps.foreground import array_foreground_of, foreground_of
 from colocam.maps.postprocess import arrays_with_color_mean, with_color_mean
+from colocam.maps.prior import open_prior
 from colocam.models import Classifier, LocalizerNet, make_classifier
 from colocam.models.folding import fold_batch_norms, fuse_relus
 from colocam.models.model_file import Model, save_model
@@ -60,6 +62,7 @@ from lab.measuring import make_frames
 from lab.training_step import CLASSES, _cached_clips, _smooth_cams
 from tests.helpers import shared_step
 from tests.helpers.batch_norms import unsettle
+from tests.helpers.deep_prior import write_deep_prior
 from tests.helpers.forked_processes import free_port
 from tests.helpers.one_pass import ids_of, one_pass
 
@@ -833,6 +836,19 @@ def test_the_color_mean_is_that_of_arrays():
     expected = arrays_with_color_mean(frames.permute(0, 2, 3, 1).contiguous().numpy(), maps.numpy(), sequences.numpy())
     found = with_color_mean(frames.to(GPU), maps.to(GPU), sequences)
     assert (found.cpu() - torch.from_numpy(expected)).abs().max() <= 5e-3
+
+
+def test_a_prior_sees_what_it_sees_on_the_cpu():
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_deep_prior(Path(folder) / "prior.onnx")
+        images = np.random.default_rng(0).integers(0, 256, (40, 48, 48, 3), np.uint8)
+        prior, expected = open_prior(path, GPU), open_prior(path).maps(images)
+    assert prior.gpu is not None
+    seen = prior.maps(images)
+    assert np.abs(seen.astype(int) - expected).max() <= torch_prior.TOLERANCE
+    with ThreadPoolExecutor(4) as pool:
+        alone = list(pool.map(prior.map, images))
+    np.testing.assert_array_equal(seen, alone)
 
 
 def main():

@@ -137,9 +137,9 @@ def evaluate(
             ``focus``; ``chooser``, for the trained methods; and ``prior`` and ``refine``, which also weigh and refine
             the maps of the trained methods, as results of their own.
     """
-    prior = None if options.prior is None else open_prior(options.prior)
-    segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
     opened = open_run(run, options.device)
+    prior = None if options.prior is None else open_prior(options.prior, opened.device)
+    segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
     color_mean, chooser = options.color_mean, options.chooser
     wanted = list(cams) if cams is not None else [opened.config.cam]
     for name in wanted:

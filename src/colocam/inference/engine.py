@@ -209,7 +209,8 @@ class Workers:
     def open(self, localizers: Sequence[Localizer], extensions: Sequence[str], digests: Path | None, most: int) -> None:
         """Give the workers a model on one or several devices, and start more of them, up to ``most``."""
         first = localizers[0]
-        self._setup = packed(Setup(first.network.rows, first.card, first.options, extensions, digests))
+        gpu = None if first.prior is None or first.prior.gpu is None else str(first.prior.gpu.device)
+        self._setup = packed(Setup(first.network.rows, first.card, first.options, extensions, digests, gpu))
         self._early += [self.start_process() for _ in range(most - self.places)]
         self.places = len(self._early)
         networks = cycle(one.network for one in localizers if isinstance(one.network, Passes))

@@ -18,6 +18,7 @@ from colocam.segment import load_segmenter
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.smoothing import Shots
 from colocam.types import Localization, VideoFrame
+from colocam.utils.device import choose_device
 from colocam.utils.extras import not_installed
 from colocam.video.frame_choice import FrameChoice
 from colocam.video.frame_ring import FrameLayout
@@ -109,7 +110,8 @@ class Localizer:
         """
         network, card = open_network(Path(run), options.device)
         segmenter = None if options.refine is None else load_segmenter(options.refine, options.device)
-        prior = None if options.prior is None else open_prior(options.prior)
+        gpu = choose_device(options.device) if network.on_gpu else None
+        prior = None if options.prior is None else open_prior(options.prior, gpu)
         localizer = cls(network, card, options, segmenter=segmenter, prior=prior)
         localizer.source = Path(run)
         return localizer

@@ -1,8 +1,8 @@
 """A video worker: a process that does all of a video but the network: decoding, boxes, paths, tables and encoding.
 
-It imports neither torch nor a model; the network runs in the parent process (:mod:`colocam.inference.remote`). What the
-parent sends is trusted and pickled; what goes back is JSON. Its decoder, a child of its own, reads the hostile files
-(:mod:`colocam.video.fence`).
+It imports no model, and torch only for a prior on a GPU; the network runs in the parent process
+(:mod:`colocam.inference.remote`). What the parent sends is trusted and pickled; what goes back is JSON. Its decoder, a
+child of its own, reads the hostile files (:mod:`colocam.video.fence`).
 
 Tests: tests/inference/test_engine.py.
 """
@@ -25,7 +25,7 @@ import cv2
 
 from colocam.errors import ColocamError
 from colocam.utils.child_processes import Parent
-from colocam.utils.device import limit_cores
+from colocam.utils.device import choose_device, limit_cores
 
 if TYPE_CHECKING:
     from colocam.config.card import Card
@@ -43,6 +43,7 @@ class Setup:
         options: of the command.
         extensions: to load.
         digests: file that remembers digests of videos; None: none does.
+        prior_device: GPU that runs the prior; None: the CPU does.
     """
 
     rows: int
@@ -50,6 +51,7 @@ class Setup:
     options: "Options"
     extensions: Sequence[str]
     digests: Path | None
+    prior_device: str | None = None
 
 
 def packed(trusted: object) -> str:
@@ -105,7 +107,8 @@ def main(control: int, life: int, share: int) -> None:
     threading.Thread(target=listen, name="listen", daemon=True).start()
     try:
         load_extensions(setup.extensions)
-        prior = None if setup.options.prior is None else open_prior(setup.options.prior)
+        gpu = None if setup.prior_device is None else choose_device(setup.prior_device)
+        prior = None if setup.options.prior is None else open_prior(setup.options.prior, gpu)
         localizer = Localizer(network, setup.card, setup.options, prior=prior)
         worker = Worker(localizer, FileDigests(setup.digests), share, show)
     except ColocamError as error:  # as the answer to the first task

@@ -20,10 +20,13 @@ from colocam.errors import ColocamError, first_line
 from colocam.types import Float32Array, Levels
 from colocam.utils.device import open_session, threads
 from colocam.utils.files import stored
-from colocam.utils.progress import long_work
+from colocam.utils.progress import long_work, say
 
 if TYPE_CHECKING:
     import onnxruntime
+    import torch
+
+    from colocam.maps.torch_prior import TorchPrior
 
 FLOOR = 0.1
 """What the prior does not see at all keeps a share of its heat, √(0.1 / 1.1) = 0.30."""
@@ -44,15 +47,18 @@ _FACTORS = ((FLOOR + np.arange(256, dtype=np.float32) / 255) ** POWER).astype(np
 class Prior:
     """Sees where any object stands out in an image; may be called from any thread.
 
-    Each image has a pass and a thread of its own, so that what it sees there depends on nothing else.
+    On a CPU each image has a pass and a thread of its own; on a GPU passes have a fixed number of images. So what it
+    sees in an image depends on no other.
 
     Attributes:
         path: of the file.
         name: for tables, the stem of its name.
+        gpu: runs the network on a GPU; None: onnxruntime does, on the CPU.
     """
 
     def __init__(self, path: Path, session: "onnxruntime.InferenceSession") -> None:
         self.path, self.name = path, path.stem
+        self.gpu: TorchPrior | None = None
         self._session = session
         (self._input,) = session.get_inputs()
         self._output = session.get_outputs()[0].name
@@ -60,11 +66,34 @@ class Prior:
 
     def maps(self, images: Levels) -> Levels:
         """Maps (B, h, w) of images (B, H, W, 3), RGB, as 8-bit levels."""
+        if self.gpu is not None:
+            return self._maps_of_gpu(images, self.gpu)
         passes: list[Future[Levels]] = [long_work(_threads().submit(self.map, image)) for image in images]
         return np.stack([future.result() for future in passes])
 
     def map(self, image: Levels) -> Levels:
         """The map (h, w) of one image (H, W, 3)."""
+        return self._map(image) if self.gpu is None else self.maps(image[None])[0]
+
+    def move(self, device: "torch.device") -> None:
+        """Run the network on a GPU from now on, or say why not."""
+        from colocam.maps.torch_prior import Reading, UnfitError, pictures, torch_prior  # noqa: PLC0415 - torch loads slowly
+
+        try:
+            how = Reading((self._height, self._width), np.stack([MEAN, STD]), ROUNDING)
+            images = pictures(*how.sides)
+            self.gpu = torch_prior(self.path, device, how, images, self.maps(np.stack(images)))
+        except UnfitError as error:
+            _say_once(f"the prior {self.path} runs on the CPU, half a second a frame: {error}")
+
+    def _maps_of_gpu(self, images: Levels, network: "TorchPrior") -> Levels:
+        parts = [future.result() for future in network.start([self._resized(image) for image in images])]
+        maps = np.concatenate([part.levels for part in parts])
+        for at in np.flatnonzero([not valid for part in parts for valid in part.valid]):
+            maps[at] = self._map(images[at])  # half precision may overflow; it also refuses what is no map
+        return maps
+
+    def _map(self, image: Levels) -> Levels:
         try:
             (output,) = self._session.run([self._output], {self._input.name: self._normalized(image)})
         except Exception as error:  # its errors have no common base
@@ -73,17 +102,25 @@ class Prior:
 
     def _normalized(self, image: Levels) -> Float32Array:
         """(1, 3, h, w): divided by the maximum of the image, then by ImageNet's mean and standard deviation."""
-        height = self._height
-        width = self._width
-        shrinks = height <= len(image) and width <= image.shape[1]
-        resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        resized = self._resized(image)
         relative = resized.astype(np.float32) / np.float32(max(int(resized.max()), 1))
         values: Float32Array = ((relative - MEAN) / STD).astype(np.float32)
         return np.ascontiguousarray(values.transpose(2, 0, 1)[None])
 
+    def _resized(self, image: Levels) -> Levels:
+        height, width = self._height, self._width
+        shrinks = height <= len(image) and width <= image.shape[1]
+        resized = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+        return np.asarray(resized, np.uint8)
 
-def open_prior(path: str | Path) -> Prior:
-    """Open the ONNX file of a prior, and try it on one image."""
+
+def open_prior(path: str | Path, device: "torch.device | None" = None) -> Prior:
+    """Open the ONNX file of a prior, and try it on one image.
+
+    Args:
+        path: of the file.
+        device: of the network whose maps it weighs; if that is a GPU, the prior runs there, too.
+    """
     path = require_prior(path)
     # One thread: what a pass computes depends on no number of cores.
     session = open_session(path, f"the prior {path}", WANTED, 1)
@@ -96,6 +133,8 @@ def open_prior(path: str | Path) -> Prior:
         raise ColocamError(f"{path} is not a prior: its input is {shapes or 'missing'}: {WANTED}")
     prior = Prior(path, session)
     prior.map(np.zeros((8, 8, 3), np.uint8))
+    if device is not None and device.type == "cuda":
+        prior.move(device)
     return prior
 
 
@@ -137,6 +176,11 @@ def _levels(output: object, path: Path) -> Levels:
         raise ColocamError(f"{path} is not a prior: its first output has values from {low:.3g} to {high:.3g}: {WANTED}")
     whole: Levels = np.rint(255 * np.clip(output.reshape(shape[-2:]), 0, 1)).astype(np.uint8)
     return whole
+
+
+@cache
+def _say_once(text: str) -> None:
+    say(text)
 
 
 @cache

@@ -66,8 +66,9 @@ def own_labels(
         prior: file of a network that weighs them; None: there is none.
         looks: how often each frame is looked at (docs/method/second-look.md).
     """
-    weighing = None if prior is None else open_prior(prior)
-    together = CLIPS if prior is None else 1  # a prior takes half a second a frame
+    weighing = None if prior is None else open_prior(prior, device)
+    # on a CPU a prior takes half a second a frame
+    together = CLIPS if weighing is None or weighing.gpu is not None else 1
     path, described = folder / "labels.npy", folder / "labels.json"
     lengths = [len(clip) for clip in clips]
     shape = (sum(lengths), SIDE, SIDE)

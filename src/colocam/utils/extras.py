@@ -24,6 +24,7 @@ EXTRAS: dict[str, str] = {
     **dict.fromkeys(["matplotlib", "jinja2", "markupsafe"], "train"),
     **dict.fromkeys(["onnx", "onnxscript", "onnx_ir"], "onnx"),
     **dict.fromkeys(["fastapi", "starlette", "uvicorn"], "serve"),
+    "onnx2torch": "prior",
     "ray": "ray",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",
