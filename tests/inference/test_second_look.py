@@ -201,6 +201,12 @@ def test_the_square(box, size, square):
     assert square_around(np.array(box, float), SIDE, size) == (None if square is None else Square(*square))
 
 
+@pytest.mark.parametrize(("width", "side"), [(13, 15), (14, None)])
+def test_with_a_prior_the_square_has_at_most_112_pixels_of_the_network(width, side):
+    square = square_around(np.array([0, 0, width, 9], float), SIDE, 448, prior=True)
+    assert (square and square.side) == side
+
+
 def test_a_square_covers_at_least_one_pixel_of_a_tiny_frame():
     rows, columns = Square(60, 0, 13).in_frame((3, 2), 73)
     assert (rows.stop - rows.start, columns.stop - columns.start) == (1, 1)

@@ -134,7 +134,8 @@ def look_again(observed: Generator[Observations, None, None], second: SecondLook
 
 def _square_of(observation: FrameObservation, size: int) -> Square | None:
     boxes = observation.candidates.boxes
-    return square_around(boxes[0], len(observation.levels), size) if len(boxes) else None
+    weighed = observation.seen is not None
+    return square_around(boxes[0], len(observation.levels), size, prior=weighed) if len(boxes) else None
 
 
 def _logits(frames: Observations) -> Float32Array:

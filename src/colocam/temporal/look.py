@@ -21,6 +21,8 @@ LEAST = 0.2
 """Least side of the square, relative to the frame: a box may cover only a part of the object."""
 ENOUGH = 224
 """Largest square, in pixels of the network's input: a larger object gains nothing, and loses its surroundings."""
+ENOUGH_WITH_PRIOR = 112
+"""The same where a prior weighs the maps: they already end where the object ends."""
 OVERLAP = 0.1
 """If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 
@@ -87,7 +89,7 @@ class Look(NamedTuple):
         return mask
 
 
-def square_around(box: Float64Array, side: int, size: int) -> Square | None:
+def square_around(box: Float64Array, side: int, size: int, *, prior: bool = False) -> Square | None:
     """The square to look at for a box (4,) in a map of ``side`` pixels; None if the network sees it well enough.
 
     It is square in map pixels, so in the frame it has the frame's aspect ratio. It is shifted to lie inside the frame.
@@ -96,10 +98,12 @@ def square_around(box: Float64Array, side: int, size: int) -> Square | None:
         box: in pixels of the map.
         side: of the map.
         size: side of the network's input.
+        prior: whether one weighs the maps.
     """
     width, height = box[2:] - box[:2]
     length = math.ceil(max(MARGIN * max(width, height), LEAST * side))
-    if length >= side or length * size > ENOUGH * side:
+    enough = ENOUGH_WITH_PRIOR if prior else ENOUGH
+    if length >= side or length * size > enough * side:
         return None
     x, y = (round(min(max(float(middle) - length / 2, 0.0), side - length)) for middle in (box[:2] + box[2:]) / 2)
     return Square(x, y, length)
