@@ -12,7 +12,7 @@ from colocam.evaluation.run_evaluation import evaluate, maps_of, methods_of_run,
 from colocam.maps.prior import open_prior
 from colocam.report import write_report
 from colocam.run import open_run
-from tests.helpers.red_prior import weighed_by_hand, write_red_prior
+from tests.helpers.red_prior import weighed_where_it_agrees, write_red_prior
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +28,14 @@ def evaluated(trained, collection, red, tmp_path_factory):
     return folder, result
 
 
-def test_maps_of_a_data_set_are_weighed_by_hand(evaluated, collection, red):
+def test_maps_of_a_data_set_are_weighed_where_it_agrees(evaluated, collection, red):
     opened = open_run(evaluated[0], "cpu")
     samples = open_evaluation_set(opened, collection.truth).evaluated.samples
     mapper = methods_of_run(opened, [])["colocam"]
     plain, weighed = (maps_of(opened, one, samples) for one in (mapper, mapper._replace(prior=open_prior(red))))
     frames, _ = samples.read(slice(None), 32, opened.device)
     for level, found, image in zip(plain, weighed, frames.round().numpy(), strict=True):
-        np.testing.assert_allclose(found, weighed_by_hand(level, image[0] / image.max()), atol=1)
+        np.testing.assert_allclose(found, weighed_where_it_agrees(level, image[0] / image.max()), atol=1)
 
 
 def test_results_of_the_model_alone_stay_as_they_are(evaluated, own_run, collection):

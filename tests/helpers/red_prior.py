@@ -32,3 +32,9 @@ def weighed_by_hand(level: np.ndarray, seen: np.ndarray) -> np.ndarray:
     for place in np.ndindex(*level.shape):
         product[place] = float(level[place]) * (0.1 + float(seen[place])) ** 0.5
     return product * float(level.max()) / product.max()
+
+
+def weighed_where_it_agrees(level: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The same where both correlate by 0.3 or more; else the map as it is."""
+    agrees = np.corrcoef(level.ravel(), seen.ravel())[0, 1] >= 0.3  # false for NaN
+    return weighed_by_hand(level, seen) if agrees else level

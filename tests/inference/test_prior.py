@@ -15,6 +15,7 @@ from colocam.inference import Localizer
 from colocam.inference.engine import Model
 from colocam.inference.localize import localize_file
 from colocam.inference.network import NetworkOutput, completed
+from colocam.maps import prior as prior_module
 from colocam.maps.prior import open_prior
 from colocam.types import VideoFrame
 from colocam.video.frame_choice import ALL
@@ -81,7 +82,7 @@ def test_one_look_is_the_formula(red):
     """The box of the map that was weighed by hand, at τ of the model."""
     for x, y in PLACES[:4]:
         image = picture(x, y)
-        image[..., 2] = cv2.GaussianBlur(image[..., 2], (0, 0), 4)
+        image[..., 2] = cv2.GaussianBlur(image[..., 2], (0, 0), 3)
         level = np.floor(image[..., 2] / np.float32(255) * 255)
         weighed = np.rint(weighed_by_hand(level, image[..., 0] / image.max())).astype(np.uint8)
         (expected,) = consensus_boxes(weighed[None], 0.4)
@@ -89,6 +90,21 @@ def test_one_look_is_the_formula(red):
         box = expected.boxes[0] + [0, 0, 1, 1]
         np.testing.assert_allclose(found.box, box, atol=1)
         np.testing.assert_allclose(found.raw_map, image[..., 2] / 255, atol=1e-3)  # as the network drew it
+
+
+@pytest.mark.parametrize("smooth", ["none", "online", "offline"])
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_prior_that_sees_something_else_changes_nothing(red, smooth, looks):
+    """In every second frame red is where nothing is blue; the others are weighed."""
+    both, apart = picture(*PLACES[0]), np.zeros((SIDE, SIDE, 3), np.uint8)
+    apart[30:42, 30:42, 2], apart[2:20, 40:60, 0] = 200, 250
+    pictures = [both, apart] * 6
+    options = {"smooth": smooth, "looks": looks, "motion": False}
+    if smooth == "none":
+        weighed, alone = (found_in(localizer_of(prior, **options), pictures) for prior in (red, None))
+        assert [one.box == other.box for one, other in zip(weighed, alone, strict=True)] == [False, True] * 6
+    weighed, alone = (found_in(localizer_of(prior, **options), [apart] * 12) for prior in (red, None))
+    assert [one.box for one in weighed] == [other.box for other in alone]
 
 
 def test_a_second_look_is_weighed_by_the_same_part_of_what_was_seen(red):
@@ -128,8 +144,9 @@ def test_other_options_keep_the_prior(red):
 
 
 @pytest.mark.parametrize("kind", ["run", "model.onnx"])
-def test_tables_of_a_run_and_an_onnx_file(red, model, video, tmp_path, kind):
-    """Two workers, and none; another table than without a prior."""
+def test_tables_of_a_run_and_an_onnx_file(red, model, video, tmp_path, kind, monkeypatch):
+    """Another table than without a prior."""
+    monkeypatch.setattr(prior_module, "AGREEMENT", -1)  # this model knows nothing of red
     source = model.with_name(kind)
     tables = {}
     for name, options in {"plain": Options(), "prior": Options(prior=red), "named": Options(prior=str(red))}.items():

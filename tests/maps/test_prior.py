@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from colocam.errors import ColocamError
-from colocam.maps.prior import open_prior, weigh_by_prior
+from colocam.maps.prior import open_prior, weigh_by_prior, weigh_where_it_agrees
 from tests.helpers.red_prior import RED, weighed_by_hand, write_onnx, write_red_prior
 
 RNG = np.random.default_rng(0)
@@ -48,17 +48,38 @@ def test_an_image_does_not_depend_on_others(tmp_path):
 
 def test_maps_are_weighed_by_the_formula():
     levels, seen = RNG.integers(0, 200, (2, 12, 12), np.uint8), RNG.integers(0, 256, (2, 12, 12), np.uint8)
-    for level, one, weighed in zip(levels, seen, weigh_by_prior(levels, seen), strict=True):
+    for level, one in zip(levels, seen, strict=True):
+        weighed = weigh_by_prior(level, one)
         np.testing.assert_allclose(weighed, weighed_by_hand(level, one / 255), atol=0.51)
         assert weighed.max() == level.max()
 
 
 def test_what_the_prior_sees_everywhere_or_nowhere_changes_nothing():
-    level = RNG.integers(0, 256, (1, 9, 9), np.uint8)
+    level = RNG.integers(0, 256, (9, 9), np.uint8)
     for seen in (0, 255):
-        np.testing.assert_array_equal(weigh_by_prior(level, np.full((1, 20, 30), seen, np.uint8)), level)
+        np.testing.assert_array_equal(weigh_by_prior(level, np.full((20, 30), seen, np.uint8)), level)
+    dark = np.zeros((9, 9), np.uint8)
+    np.testing.assert_array_equal(weigh_by_prior(dark, RNG.integers(0, 256, (4, 4), np.uint8)), dark)
+
+
+def test_a_frame_is_weighed_where_the_prior_sees_what_the_model_sees():
+    level = RNG.integers(0, 256, (12, 12)).astype(float)
+    noise = RNG.integers(0, 256, (12, 12)).astype(float)
+    seen = np.stack([share * level + (1 - share) * noise for share in np.linspace(0, 1, 41)] + [0 * level, 255 - level])
+    levels, seen = np.tile(level, (43, 1, 1)).astype(np.uint8), seen.astype(np.uint8)
+    weighed, agrees = weigh_where_it_agrees(levels, seen)
+    correlations = [np.corrcoef(level.ravel(), one.ravel())[0, 1] if one.std() else 0 for one in seen]
+    np.testing.assert_array_equal(agrees, np.array(correlations) >= 0.3)
+    assert 10 < agrees.sum() < 40
+    for level, one, found, used in zip(levels, seen, weighed, agrees, strict=True):
+        np.testing.assert_array_equal(found, weigh_by_prior(level, one) if used else level)
+
+
+def test_a_map_without_heat_stays_as_it_is():
     dark = np.zeros((1, 9, 9), np.uint8)
-    np.testing.assert_array_equal(weigh_by_prior(dark, RNG.integers(0, 256, (1, 4, 4), np.uint8)), dark)
+    weighed, agrees = weigh_where_it_agrees(dark, RNG.integers(0, 256, (1, 9, 9), np.uint8))
+    np.testing.assert_array_equal(weighed, dark)
+    assert not agrees.any()
 
 
 @pytest.mark.parametrize(

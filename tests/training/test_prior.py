@@ -7,6 +7,7 @@ from colocam.config import load_config
 from colocam.config.card import PriorOfLabels, read_card
 from colocam.data.batches import spread_samples
 from colocam.errors import ColocamError
+from colocam.maps import prior as prior_module
 from colocam.maps.mapper import map_batches, model_mapper
 from colocam.run import open_run
 from colocam.training import own_labels
@@ -37,6 +38,7 @@ def test_labels_come_from_maps_that_are_weighed_by_hand(weighed_run, red, tmp_pa
         read.append(maps)
         return box_labels(maps, boxes, labeled)
 
+    monkeypatch.setattr(prior_module, "AGREEMENT", -1)  # this model knows nothing of red
     monkeypatch.setattr(own_labels, "box_labels", record)
     own_labels.own_labels(model, clips, tmp_path, run.device, red)
     assert len(read) == len(clips)

@@ -148,8 +148,7 @@ def _with_prior(level: Levels, seen: Levels | None, square: Square) -> Levels:
     if seen is None:
         return level
     rows, columns = square.in_frame(seen.shape, len(level))
-    weighed: Levels = weigh_by_prior(level[None], np.ascontiguousarray(seen[rows, columns])[None])[0]
-    return weighed
+    return weigh_by_prior(level, np.ascontiguousarray(seen[rows, columns]))
 
 
 def _enlarge_into(observation: FrameObservation, square: Square, image: Image) -> None:

@@ -23,7 +23,7 @@ from colocam.boxes.quantize import to_8bit
 from colocam.errors import ColocamError
 from colocam.inference.network import HostOutput, Ids, require_numbers, softmax
 from colocam.inference.passes import BOX_THREADS, AnyNetwork, MapSettings, PassRows
-from colocam.maps.prior import Prior, weigh_by_prior
+from colocam.maps.prior import Prior, weigh_where_it_agrees
 from colocam.temporal.cuts import WINDOW, CutFinder, Histograms, color_histograms, window_starts
 from colocam.temporal.motion import SIDE, WeighByPast, WeighWindows, gray_frames
 from colocam.temporal.smoothing import FrameObservation
@@ -229,7 +229,12 @@ def find_candidates(
     """
 
     def observe(
-        window: MappedFrames, output: HostOutput, weighed: Levels | None, thresholds: list[float], part: list[int]
+        window: MappedFrames,
+        output: HostOutput,
+        weighed: Levels | None,
+        agrees: npt.NDArray[np.bool_] | None,
+        thresholds: list[float],
+        part: list[int],
     ) -> list[FrameObservation]:
         rows = slice(part[0], part[-1] + 1)
         levels = to_8bit(output.maps[rows]) if weighed is None else weighed[rows]
@@ -242,9 +247,9 @@ def find_candidates(
         scalars = (window.cuts[rows].tolist(), output.foreground[rows].tolist())
         columns = (window.frames[rows], *values, output.peaks[rows], *scalars)
         found = [FrameObservation(*cells) for cells in zip(*columns, strict=True)]
-        if window.seen is not None:
-            for observation, seen in zip(found, window.seen[rows], strict=True):
-                observation.seen = seen
+        if window.seen is not None and agrees is not None:
+            for observation, seen, used in zip(found, window.seen[rows], agrees[rows], strict=True):
+                observation.seen = seen if used else None
         return found
 
     with ThreadPoolExecutor(BOX_THREADS, "boxes") as pool, closing(mapped):
@@ -252,11 +257,13 @@ def find_candidates(
             output = require_numbers(window.output())
             if not np.array_equal(output.ids, window.ids):
                 raise ColocamError("the network returned rows of another video, a fault of colocam: please report it")
-            weighed = None if window.seen is None else weigh_by_prior(to_8bit(output.maps), window.seen)
+            weighed = agrees = None
+            if window.seen is not None:
+                weighed, agrees = weigh_where_it_agrees(to_8bit(output.maps), window.seen)
             if motion is not None and window.grays is not None:
                 levels = to_8bit(output.maps) if weighed is None else weighed
                 weighed = motion.push(levels, window.grays, window.cuts, partial(_each, pool))
-            work = partial(observe, window, output, weighed, threshold_of(output.logits))
+            work = partial(observe, window, output, weighed, agrees, threshold_of(output.logits))
             yield in_parts(pool, work, list(range(len(window.frames))), BOX_THREADS)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from colocam.boxes.quantize import to_8bit
 from colocam.data.batches import Samples, frames_per_pass
 from colocam.maps.postprocess import of_classes, postprocess
-from colocam.maps.prior import Prior, weigh_by_prior
+from colocam.maps.prior import Prior, weigh_where_it_agrees
 from colocam.models import LocalizerNet, foreground
 from colocam.models.cam_formulas import full_size
 from colocam.models.model_file import Model
@@ -87,7 +87,7 @@ def map_levels(mapper: Mapper, frames: Tensor, classes: Tensor, windows: Tensor)
     levels: Levels = to_8bit(postprocess(frames, maps, sequences, activations, mapper.power)).cpu().numpy()
     if mapper.prior is not None:
         images = frames.round().byte().permute(0, 2, 3, 1).cpu().numpy()
-        levels = weigh_by_prior(levels, mapper.prior.maps(images))
+        levels, _ = weigh_where_it_agrees(levels, mapper.prior.maps(images))
     return levels
 
 

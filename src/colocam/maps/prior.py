@@ -4,8 +4,9 @@ With S a map and s what the prior says of its pixels, both in 0–1,
 
     S' = S ⊙ (0.1 + s)^½,
 
-scaled to the maximum of S (docs/method/prior.md). The prior is any ONNX file with one image for its input and a map for
-its first output, for example a network that was trained with masks of salient objects: more than tags.
+scaled to the maximum of S, in frames where s and S correlate (docs/method/prior.md). The prior is any ONNX file with
+one image for its input and a map for its first output, for example a network that was trained with masks of salient
+objects: more than tags.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
 from colocam.errors import ColocamError, first_line
 from colocam.types import Float32Array, Levels
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 FLOOR = 0.1
 """What the prior does not see at all keeps a share of its heat, √(0.1 / 1.1) = 0.30."""
 POWER = 0.5
+AGREEMENT = 0.3
+"""Correlation of s and S from which a prior weighs a map. Below it, it mostly sees something else than the object."""
 SIDE = 320
 """Width and height of the input where the file does not state them."""
 LARGEST = 2048
@@ -146,21 +150,42 @@ def require_prior(path: str | Path) -> Path:
     return path
 
 
-def weigh_by_prior(levels: Levels, seen: Levels) -> Levels:
-    """Maps S' (B, M, M) from maps S (B, M, M) and what the prior sees of the same pixels, (B, h, w), all in 8 bits."""
-    return np.stack([_weighed(level, prior) for level, prior in zip(levels, seen, strict=True)])
+def weigh_where_it_agrees(levels: Levels, seen: Levels) -> tuple[Levels, npt.NDArray[np.bool_]]:
+    """Maps S' (B, M, M), and in which frames (B,) the prior agrees with the model; elsewhere S' is S.
+
+    Args:
+        levels: S (B, M, M) in 8 bits.
+        seen: (B, h, w) what the prior sees of the same pixels, in 8 bits.
+    """
+    agrees = np.array([_correlation(level, one) >= AGREEMENT for level, one in zip(levels, seen, strict=True)], bool)
+    weighed = levels.copy()
+    for at in np.flatnonzero(agrees):
+        weighed[at] = weigh_by_prior(levels[at], seen[at])
+    return weighed, agrees
 
 
-def _weighed(level: Levels, seen: Levels) -> Levels:
-    height, width = level.shape
-    shrinks = height <= len(seen) and width <= seen.shape[1]
-    resized = cv2.resize(seen, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
-    product = level * _FACTORS[resized]
+def weigh_by_prior(level: Levels, seen: Levels) -> Levels:
+    """The map S' (M, M) of a map S (M, M) and of what the prior sees of the same pixels, (h, w), all in 8 bits."""
+    product = level * _FACTORS[_resized_like(level, seen)]
     highest = float(product.max())
     if not highest:
         return level
     scaled: Levels = np.rint(product * (float(level.max()) / highest)).astype(np.uint8)
     return scaled
+
+
+def _correlation(level: Levels, seen: Levels) -> float:
+    """Pearson's, over the pixels of a map (M, M); 0 where one of both is the same everywhere."""
+    there, prior = (one.astype(np.float64) - one.mean() for one in (level, _resized_like(level, seen)))
+    spread = float(np.sqrt(np.square(there).sum() * np.square(prior).sum()))
+    return float((there * prior).sum()) / spread if spread else 0.0
+
+
+def _resized_like(level: Levels, seen: Levels) -> Levels:
+    height, width = level.shape
+    shrinks = height <= len(seen) and width <= seen.shape[1]
+    resized = cv2.resize(seen, (width, height), interpolation=cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR)
+    return np.asarray(resized, np.uint8)
 
 
 def _levels(output: object, path: Path) -> Levels:

@@ -90,7 +90,7 @@ class FrameObservation:
         mask: (H, W) that mask, in pixels of the frame.
         masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
         look: the second look that the candidates come from; None: they come from the map of the frame.
-        seen: (h, w) what a prior sees in the frame, in 8 bits; None: there is none.
+        seen: (h, w) what a prior sees in the frame, in 8 bits; None: nothing, or not what the model sees.
     """
 
     frame: VideoFrame
