@@ -26,7 +26,7 @@ from colocam.inference.passes import Passes
 from colocam.maps.postprocess import postprocess
 from colocam.models import Classifier, LocalizerNet, foreground
 from colocam.models.model_file import load_model
-from colocam.temporal.presence import FIRST, LIMIT
+from colocam.temporal.presence import FIRST, LIMIT, ZERO_OF_FRAME
 from colocam.types import VideoFrame
 from colocam.video.fence import decode, probe
 from tests.helpers.one_pass import one_pass
@@ -65,7 +65,8 @@ def test_it_says_what_the_network_says(trained, video):
         assert one.tag == card["tags"][int(probabilities.argmax())]
         slope, offset = card["presence"]
         sure = np.sort((255 * heat).astype(int).flatten())[-(SIDE**2 // 100) :].mean() / 255
-        against = np.exp(-np.clip(slope * float(peaks.max()) + offset, -LIMIT, LIMIT)) + (1 - sure) / sure
+        nothing = np.exp(ZERO_OF_FRAME) * (1 - sure) / sure
+        against = np.exp(-np.clip(slope * float(peaks.max()) + offset, -LIMIT, LIMIT)) + nothing
         assert one.presence == pytest.approx(expit(-np.log(against) + np.log(FIRST / (1 - FIRST))), abs=2e-3)
         of_peaks = (slope * peaks[0].double()).softmax(0)[probabilities.argmax()]
         assert one.probability == pytest.approx(min(float(probabilities.max()), float(of_peaks)), abs=1e-4)

@@ -213,7 +213,8 @@ def test_a_square_covers_at_least_one_pixel_of_a_tiny_frame():
 
 
 def test_a_mask_that_no_contour_has_is_none():
-    look = Look(Square(0, 0, 32), np.zeros((SIDE, SIDE), np.uint8), np.array([[1.0, 1, 5, 5]]))
+    boxes = np.array([[1.0, 1, 5, 5]])
+    look = Look(Square(0, 0, 32), np.zeros((SIDE, SIDE), np.uint8), boxes, np.zeros(2, np.float32), 0.5)
     assert look.mask(0, 0.4, (HEIGHT, WIDTH)) is None
 
 

@@ -12,7 +12,7 @@ from colocam.boxes.iou import iou
 from colocam.config import Seeds
 from colocam.evaluation.metrics.protocols import GRID as CHOOSER_GRID
 from colocam.labels import Correction
-from colocam.temporal.presence import Calibration
+from colocam.temporal.presence import ZERO_OF_FRAME, Calibration
 from colocam.training.learning import decoder as learn_decoder
 from colocam.training.learning.card import (
     GRID,
@@ -84,9 +84,10 @@ def test_presence_has_the_least_loss_with_the_decoders_map(seed):
     peaks, foreground = rng.normal(2 + 3 * present, 2), np.clip(rng.normal(0.3 + 0.5 * present, 0.2), 0.01, 1)
     start = Calibration(0.7, -2.0)
     x, both = start.evidence(peaks), min(present.sum(), (~present).sum())
+    nothing = np.exp(ZERO_OF_FRAME) * np.maximum((1 - foreground) / foreground, 1 / 255)
 
     def loss(ab):
-        against = np.exp(-(ab[0] * x + ab[1])) + (1 - foreground) / foreground
+        against = np.exp(-(ab[0] * x + ab[1])) + nothing
         losses = np.where(present, np.log1p(against), np.log1p(1 / against))
         mean = losses[present].mean() + losses[~present].mean()
         return both * mean + PRESENCE_PRIOR / 2 * ((ab[0] - 1) ** 2 + ab[1] ** 2)

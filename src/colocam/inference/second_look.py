@@ -120,7 +120,8 @@ class SecondLook:
         for at in part:
             level = _with_prior(to_8bit(output.maps[at]), frames[at].seen, squares[at])
             (candidates,) = self._boxes_of(level[None], thresholds[at])
-            _take_look(frames[at], Look(squares[at], level, candidates.boxes), candidates, output.maps[at])
+            signs = (output.peaks[at], float(output.foreground[at]))
+            _take_look(frames[at], Look(squares[at], level, candidates.boxes, *signs), candidates, output.maps[at])
         return [None] * len(part)
 
 

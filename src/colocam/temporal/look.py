@@ -65,11 +65,15 @@ class Look(NamedTuple):
         square: where it went.
         levels: (M, M) map of the square alone, in 8 bits.
         boxes: (k, 4) candidate boxes in pixels of that map.
+        peaks: (K,) maxima of the classes' activation maps in the square.
+        foreground: how sure the decoder is of a foreground there, 0–1 (:mod:`colocam.maps.foreground`).
     """
 
     square: Square
     levels: Levels
     boxes: Float64Array
+    peaks: npt.NDArray[np.float32]
+    foreground: float
 
     def mask(self, index: int, threshold: float, size: tuple[int, int]) -> npt.NDArray[np.bool_] | None:
         """Outline (height, width) of a candidate in a frame of ``size`` (height, width), as ``mask_of_box`` finds it.

@@ -3,13 +3,17 @@
 The class activation map of a tag has a peak z, the maximum of Σ_k w_k A_k over the frame. The peak is high where the
 object is visible; otherwise it is a peak of the background, which is also visible around the object. So the evidence
 a·z + b, the log-likelihood ratio of such a peak with and without the object, is fitted to the peaks of frames against
-the peaks of their own background. No frame needs a label.
+the peaks of their own background. No frame needs a label. A classifier may take the object for one of another class, so
+the highest peak of all classes counts a little for each.
 
 The classifier also knows the scene: water looks like a boat to it. The decoder draws the object alone, so the mean f of
 the highest pixels of its map (:mod:`colocam.maps.foreground`) is a second sign. An object is there only where the class
 looks right *and* the decoder sees a foreground, so the odds against it add up:
 
-    evidence = −ln(e^−(a·z + b) + (1 − f) / f)
+    evidence = −ln(e^−(a·z + b − c) + e^−(m − d)),  m = ln(f / (1 − f)) − ZERO_OF_FRAME
+
+where c and d are the zeros of the shot (:mod:`colocam.temporal.zero`). A second look sees a small object better than
+the frame does: z takes the higher of a class's two peaks, and m is the weighted mean of both looks.
 
 A hidden Markov model with two states, present and absent, combines the evidence of neighboring frames. Frames of one
 shot are similar, so the evidence of each frame is multiplied by ``SHARE``.
@@ -23,6 +27,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from colocam.temporal.look import Look
+from colocam.temporal.zero import ShotZeros
 from colocam.types import Float64Array
 
 APPEAR, VANISH = 0.12, 0.08
@@ -35,8 +41,19 @@ LIMIT = 12.0
 """Bound of the evidence, in log-odds."""
 ABSENT = 0.5
 """Presence below which a frame is believed to be empty, where nobody says another value."""
-LEAST_FOREGROUND = exp(-LIMIT) / 2
-"""A smaller foreground is beyond the bound anyhow."""
+OTHERS = 0.2
+"""Share of the highest peak of all classes in the peak of each."""
+ZERO_OF_FRAME, ZERO_OF_LOOK = 0.75, 2.25
+"""Log-odds of the foreground that mean nothing, in the map of a frame and in that of a second look.
+
+Decoders draw something in every frame, and more of it in a part of the frame that was chosen for it.
+"""
+ABOVE_CLASS, ABOVE_FRAME = 0.75, 0.5
+"""How far zero lies above the evidence of a shot's empty frames: of the class, and of the foreground."""
+OF_LOOK = 1 / 3
+"""Share of a second look in the evidence of a foreground."""
+SURE = log(255)
+"""Bound of a map's log-odds: its levels cannot say more."""
 
 
 class Calibration(NamedTuple):
@@ -53,19 +70,32 @@ class Calibration(NamedTuple):
         return evidence
 
 
-def with_foreground(evidence: Float64Array, foreground: float | npt.NDArray[np.floating]) -> Float64Array:
-    """Log-odds that the class looks right and the decoder sees a foreground: −ln(e^−evidence + (1 − f) / f).
+def shared_peaks(peaks: npt.NDArray[np.floating]) -> Float64Array:
+    """Peaks (…, K), each moved toward the highest one of all classes by :data:`OTHERS`."""
+    values = peaks.astype(np.float64)
+    shared: Float64Array = values + OTHERS * (values.max(-1, keepdims=True) - values)
+    return shared
+
+
+def foreground_odds(foreground: float | npt.NDArray[np.floating], zero: float = ZERO_OF_FRAME) -> Float64Array:
+    """Log-odds m of a foreground: ln(f / (1 − f)) within ± :data:`SURE`, less ``zero``; f is 0–1, of any shape."""
+    f = np.minimum(np.maximum(np.asarray(foreground, np.float64), 1e-9), 1 - 1e-9)
+    odds: Float64Array = np.minimum(np.maximum(np.log(f / (1 - f)), -SURE), SURE) - zero
+    return odds
+
+
+def with_foreground(evidence: Float64Array, odds: float | npt.NDArray[np.floating]) -> Float64Array:
+    """Log-odds that the class looks right and the decoder sees a foreground: −ln(e^−evidence + e^−odds).
 
     Args:
-        evidence: of the classifier, within ± :data:`LIMIT`.
-        foreground: f in 0–1, of a shape that fits; 1 leaves the evidence as it is.
+        evidence: of the classifier.
+        odds: of a foreground, of a shape that fits.
 
     Returns:
-        Within ± :data:`LIMIT`, like the evidence.
+        At least −:data:`LIMIT`.
     """
-    f = np.maximum(np.asarray(foreground, np.float64), LEAST_FOREGROUND)
-    evidence_of_frame: Float64Array = np.maximum(-np.log(np.exp(-evidence) + (1 - f) / f), -LIMIT)
-    return evidence_of_frame
+    both: Float64Array = np.maximum(-np.logaddexp(-evidence, -np.asarray(odds)), -LIMIT)
+    return both
 
 
 def calibrate(peaks: Float64Array, background: Float64Array) -> Calibration | None:
@@ -126,12 +156,19 @@ def later_odds(evidence: list[float]) -> float:
 
 
 class _Frame(NamedTuple):
-    """Per class: evidence of the frame, log-odds given the frames so far, sum of the shot's peaks so far."""
+    """A frame that waits for its presence.
 
-    evidence: Float64Array
-    odds: Float64Array
+    Attributes:
+        signs: (K + 1,) evidence of each class, then of a foreground, before the zeros of the shot.
+        total: (K,) sum of the shot's peaks so far.
+        cut: whether a shot begins here.
+        shot: what is known of its shot, also from later frames.
+    """
+
+    signs: Float64Array
     total: Float64Array
     cut: bool
+    shot: ShotZeros
 
 
 class Presence:
@@ -148,23 +185,38 @@ class Presence:
         self.tag = tag
         self.share = share
         self._last: _Frame | None = None
+        self._odds: Float64Array | None = None  # of the frame that was decided last
         self._waiting: deque[_Frame] = deque()
 
-    def push(self, peaks: npt.NDArray[np.floating], foreground: float = 1.0, *, cut: bool = False) -> list[float]:
+    def push(
+        self,
+        peaks: npt.NDArray[np.floating],
+        foreground: float = 1.0,
+        look: Look | None = None,
+        *,
+        cut: bool = False,
+    ) -> list[float]:
         """Add the next frame; return the presence in the frame ``lag`` before it, if there is one.
 
         Args:
             peaks: (K,) maxima of the classes' activation maps.
             foreground: of the decoder's map, 0–1 (:mod:`colocam.maps.foreground`).
+            look: the second look at this frame; None: there is none.
             cut: whether the frame begins a new shot.
         """
         total = peaks.astype(np.float64)
-        evidence = self.share * with_foreground(self.calibration.evidence(total), foreground)
+        seen = total
+        odds = float(foreground_odds(foreground))
+        if look is not None:
+            seen = np.maximum(total, look.peaks)
+            odds += OF_LOOK * (float(foreground_odds(look.foreground, ZERO_OF_LOOK)) - odds)
+        signs = np.append(self.calibration.evidence(shared_peaks(seen)), odds)
         if self._last is None or cut:
-            before = np.full(len(evidence), log(FIRST / (1 - FIRST)))
+            shot = ShotZeros(np.append(np.full(len(peaks), ABOVE_CLASS), ABOVE_FRAME))
         else:
-            before, total = _next(self._last.odds), total + self._last.total
-        self._last = _Frame(evidence, evidence + before, total, cut)
+            shot, total = self._last.shot, total + self._last.total
+        shot.add(signs)
+        self._last = _Frame(signs, total, cut, shot)
         self._waiting.append(self._last)
         return [self._decide()] if len(self._waiting) > self.lag else []
 
@@ -177,7 +229,14 @@ class Presence:
         later = list(takewhile(lambda one: not one.cut, self._waiting))
         last = later[-1] if later else frame
         tag = int(last.total.argmax()) if self.tag is None else self.tag
-        odds = float(frame.odds[tag]) + later_odds([float(one.evidence[tag]) for one in later])
+        before = log(FIRST / (1 - FIRST)) if self._odds is None or frame.cut else _next(self._odds)
+        zeros = frame.shot.zeros
+        signs = frame.signs - zeros
+        self._odds = before + self.share * with_foreground(signs[:-1], signs[-1])
+        odds = float(self._odds[tag])
+        if later:
+            coming = np.array([one.signs for one in later]) - zeros
+            odds += later_odds((self.share * with_foreground(coming[:, tag], coming[:, -1])).tolist())
         return 1 / (1 + exp(-odds))  # the evidence is bounded
 
 

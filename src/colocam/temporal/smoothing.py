@@ -129,7 +129,7 @@ def single(
 ) -> Iterator[FrameObservation]:
     """Each frame by itself, without tracks: with its published box or, with ``instances``, once for each blob."""
     for observation in observations:
-        (observation.presence,) = presence.push(observation.peaks, observation.foreground, cut=True)
+        (observation.presence,) = presence.push(observation.peaks, observation.foreground, observation.look, cut=True)
         boxes, scores, *_ = observation.candidates
         for index, box in enumerate(boxes if instances else boxes[:1]):
             yield replace(observation, choice=index, box=box, score=float(scores[index]) if instances else None)
@@ -192,7 +192,8 @@ def decide(
     for observation in observations:
         waiting.append(observation)
         choices = path.push(observation.choices, cut=observation.cut) if path else None
-        yield from decided(presence.push(observation.peaks, observation.foreground, cut=observation.cut), choices)
+        signs = (observation.peaks, observation.foreground, observation.look)
+        yield from decided(presence.push(*signs, cut=observation.cut), choices)
     yield from decided(presence.finish(), path.finish() if path else None)
 
 

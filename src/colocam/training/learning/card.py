@@ -29,7 +29,14 @@ from colocam.models import foreground
 from colocam.models.model_file import Model, load_model
 from colocam.run import open_run
 from colocam.temporal.path import boxes_of_shots
-from colocam.temporal.presence import LEAST_FOREGROUND, LIMIT, Calibration, calibrate, with_foreground
+from colocam.temporal.presence import (
+    LIMIT,
+    Calibration,
+    calibrate,
+    foreground_odds,
+    shared_peaks,
+    with_foreground,
+)
 from colocam.training.learning.frames import CorrectedFrames, corrected_frames, video_weights
 from colocam.types import Float64Array, Levels
 
@@ -103,13 +110,13 @@ def calibrate_presence(
 ) -> Calibration | None:
     """Scale and shift the evidence so far, x = slope · peak + offset, to α x + β.
 
-    α and β minimize Σ ω_i CE(e(α x_i + β, f_i), present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where e is
-    :func:`colocam.temporal.presence.with_foreground`, and frames with and without the object have the same sum of
-    weights. Without frames of both kinds the calibration stays as it is.
+    α and β minimize Σ ω_i CE(e(α x_i + β, m_i), present_i) + PRESENCE_PRIOR · ((α − 1)² + β²) / 2, where e is
+    :func:`colocam.temporal.presence.with_foreground`, m_i are the odds of a foreground, and frames with and without the
+    object have the same sum of weights. Without frames of both kinds the calibration stays as it is.
 
     Args:
         calibration: so far; None: there is none.
-        peaks: (N,) peak of the CAM of each frame's class.
+        peaks: (N,) peak of each frame's class (:func:`colocam.temporal.presence.shared_peaks`).
         foreground: (N,) f of each frame, 0–1.
         present: (N,) whether the frame shows the object.
         weights: (N,) of the frames.
@@ -123,7 +130,7 @@ def calibrate_presence(
     share *= min(weights[present].sum(), weights[~present].sum())
     design, start = np.stack([x, np.ones(len(x))], axis=1), np.array([1.0, 0.0])
     values = start.copy()
-    nothing = (1 - foreground) / np.maximum(foreground, LEAST_FOREGROUND)
+    nothing = np.exp(-foreground_odds(foreground))
 
     def cost(at: Float64Array) -> float:
         odds = -np.log(np.exp(-(design @ at)) + nothing)
@@ -153,7 +160,7 @@ def presence_loss(
     """Mean cross-entropy of presence, with and without the object with the same weight; NaN without frames of both."""
     if calibration is None or not present.any() or present.all():
         return float("nan")
-    evidence = with_foreground(calibration.evidence(peaks), foreground)
+    evidence = with_foreground(calibration.evidence(peaks), foreground_odds(foreground))
     losses = np.logaddexp(0, np.where(present, -evidence, evidence))
     return float((losses[present].mean() + losses[~present].mean()) / 2)
 
@@ -163,7 +170,7 @@ class Observation(NamedTuple):
 
     Attributes:
         levels: (N, M, M) 8-bit maps.
-        peaks: (N,) peak of each frame's class.
+        peaks: (N,) peak of each frame's class (:func:`colocam.temporal.presence.shared_peaks`).
         foreground: (N,) of the decoder's map, 0–1 (:mod:`colocam.maps.foreground`).
         right: (N, T) how right the box is at each threshold (:func:`right_at`); 0 where the frame shows no object.
     """
@@ -187,8 +194,8 @@ def observe(model: Model, frames: CorrectedFrames, sizes: FrameSizes, device: to
     signs = []
     for images, classes in frames.samples.batches(sizes.crop, device):
         output = net(images)
-        peaks = output.peaks.gather(1, classes[:, None])[:, 0]
-        signs.append(torch.stack([peaks.double(), foreground_of(foreground(output.map_logits)).double()]).cpu().numpy())
+        peaks = shared_peaks(output.peaks.cpu().numpy())[np.arange(len(classes)), classes.cpu().numpy()]
+        signs.append(np.stack([peaks, foreground_of(foreground(output.map_logits)).double().cpu().numpy()]))
     right, present = np.zeros((len(frames), len(GRID))), frames.present
     right[present] = right_at(levels[present], [boxes for boxes in frames.boxes if len(boxes)], card.chooser)
     peaks_and_foreground = np.concatenate(signs, axis=1)
