@@ -26,6 +26,8 @@ Overlay = Literal["box", "contour", "heat"]
 """What an annotated video shows beside the boxes: nothing, a line around the heat, or the heat map."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 
+ReadInMap = bool | Literal["large"]
+"""Whether the class is read from features weighted by the map; ``large``: the more, the larger the object."""
 ColorMean = Literal["off", "frame", "clip"]
 """Which pixels the color mean averages over (docs/method/color-mean.md): off: no color mean, as published; frame:
 those of the same frame; clip: those of the frames of the same shot."""

@@ -19,14 +19,14 @@ def of_truth(run, collection, *splits):
     return made
 
 
-def read_class_in_map(run):
+def read_class_in_map(run, how=True):
     """Let the model of a run read the class in the map, which is made to peak: about 0 or 1, 1 in a fifth of noise."""
     model = load_model(run)
     card = model.card
-    net = LocalizerNet(model.net.classifier, card.decoder, map_size=card.map_size, class_in_map=True).eval()
+    net = LocalizerNet(model.net.classifier, card.decoder, map_size=card.map_size, class_in_map=how).eval()
     net.decoder.load_state_dict(model.net.decoder.state_dict())
     peak_maps(net, card.size)
-    save_model(run, Model(net, card.model_copy(update={"class_in_map": True, "crop_head": False})))
+    save_model(run, Model(net, card.model_copy(update={"class_in_map": how, "crop_head": False})))
 
 
 @torch.no_grad()

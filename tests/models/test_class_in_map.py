@@ -21,9 +21,16 @@ def in_map(own_run):
 
 
 @pytest.fixture
-def frames(in_map):
+def large(own_run):
+    """The same, the more, the larger the object."""
+    read_class_in_map(own_run, "large")
+    return own_run
+
+
+@pytest.fixture
+def frames(own_run):
     """(6, S, S, 3): noise, of which each frame is brighter in another place."""
-    side = load_model(in_map).card.size
+    side = load_model(own_run).card.size
     made = np.random.default_rng(0).integers(0, 256, (6, side, side, 3))
     for index in range(6):
         row, column = divmod(index, 3)
@@ -43,9 +50,12 @@ def expected_logits(net, frames):
     side = last.shape[-1]
     step = maps.shape[-1] // side
     cells = maps.reshape(len(maps), side, step, side, step).mean((2, 4))
-    pooled = np.einsum("nchw,nhw->nc", last, cells) / cells.sum((1, 2))[:, None]
-    if classifier.normalize:
-        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+    norm = (lambda x: x / np.linalg.norm(x, axis=1, keepdims=True)) if classifier.normalize else np.asarray
+    pooled = norm(np.einsum("nchw,nhw->nc", last, cells) / cells.sum((1, 2))[:, None])
+    if net.class_in_map == "large":
+        columns, rows = (np.array([one.max(axis).mean() for one in maps])[:, None] for axis in (0, 1))
+        larger = np.where(columns > rows, columns, rows)
+        pooled = norm(larger * pooled + (1 - larger) * norm(last.mean((2, 3))))
     head = classifier.head
     return pooled @ head.weight.double().numpy().T + head.bias.double().numpy(), cells
 
@@ -69,6 +79,20 @@ def test_the_features_are_weighted_by_the_map(in_map, frames, normalize):
         whole = net.classifier.logits(pictures)
         torch.testing.assert_close(net.classifier.head(head_input), seen.class_logits)
     assert (whole - seen.class_logits).abs().amax(1).min() > 1e-3  # what whole frames would say
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_the_whole_frame_counts_less_the_larger_the_object_is(large, frames, normalize):
+    net = load_model(large).net
+    net.classifier.normalize = normalize
+    expected, _ = expected_logits(net, frames)
+    np.testing.assert_allclose(answers(net, frames).class_logits, expected, atol=1e-4)
+    net.class_in_map = True
+    in_map, _ = expected_logits(net, frames)
+    with torch.inference_mode():
+        whole = net.classifier.logits(torch.from_numpy(frames).permute(0, 3, 1, 2)).numpy()
+    for other in (in_map, whole):
+        assert np.abs(other - expected).max() > 1e-3
 
 
 def test_maps_and_presence_stay_as_they_are(in_map, frames):
@@ -101,11 +125,13 @@ def test_a_class_that_is_read_at_another_size(in_map, frames):
         torch.testing.assert_close(answers(net, frames).class_logits, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_an_onnx_file_names_the_same_classes(in_map, frames, tmp_path):
+@pytest.mark.parametrize("how", [True, "large"])
+def test_an_onnx_file_names_the_same_classes(own_run, how, frames, tmp_path):
     """Its logits are those of numpy; what runs the file needs no PyTorch (tests/test_without_torch.py)."""
-    network, card = open_onnx(export_onnx(in_map, tmp_path / "model.onnx"))
-    assert card.class_in_map
-    expected, _ = expected_logits(load_model(in_map).net, frames)
+    read_class_in_map(own_run, how)
+    network, card = open_onnx(export_onnx(own_run, tmp_path / "model.onnx"))
+    assert card.class_in_map == how
+    expected, _ = expected_logits(load_model(own_run).net, frames)
     for count in (1, 6):
         output = network.submit([frames[:count]], np.zeros((count, 2), np.int64)).result()
         np.testing.assert_allclose(output.logits, expected[:count], atol=1e-4)

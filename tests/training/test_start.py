@@ -45,7 +45,7 @@ def test_the_ready_run_computes_what_the_ready_file_computes():
     logits, maps, peaks, _ = network.submit([frames], np.zeros((len(frames), 2), np.int64)).result()[:4]
     with torch.inference_mode():
         ours = model.net(torch.from_numpy(frames).permute(0, 3, 1, 2))
-    assert np.allclose(logits, ours.class_logits, atol=0.02)
+    assert np.allclose(logits, ours.class_logits, atol=0.1)  # the maps of the file weigh the features in 8 bits
     assert np.allclose(peaks, ours.peaks, rtol=0.02, atol=0.05)
     both = [to_8bit(torch.as_tensor(part)).numpy() for part in (maps, foreground(ours.map_logits))]
     first, second = (largest_boxes(part, card.threshold)[0].astype(np.float64) for part in both)

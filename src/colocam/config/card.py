@@ -10,7 +10,7 @@ from colocam.config import Backbone
 from colocam.config.explain import explain
 from colocam.config.number_types import Focus, Side
 from colocam.errors import ColocamError
-from colocam.types import MOST_LOOKS, ColorMean
+from colocam.types import MOST_LOOKS, ColorMean, ReadInMap
 from colocam.utils.files import parse_json, stored
 
 FORMAT = 2
@@ -63,7 +63,7 @@ class Card(BaseModel):
         map_size: side of the heat maps in pixels; None: ``size``.
         normalize: the head takes pooled features of Euclidean norm 1.
         crop_head: the class is read from a crop around the object (:mod:`colocam.models.localizer_net`).
-        class_in_map: the class is read from features that are weighted by the map.
+        class_in_map: the class is read from features that are weighted by the map; ``large``: and of the whole frame.
         looks: how often each frame is looked at where nobody says it (docs/method/second-look.md).
         prior: which the labels came from, its own or those of its teacher; None: it learned from tags alone.
     """
@@ -88,7 +88,7 @@ class Card(BaseModel):
     map_size: Side | None = None
     normalize: Annotated[bool, Field(validation_alias=AliasChoices("normalize", "normalise"))] = False  # up to 0.2.0
     crop_head: bool = False
-    class_in_map: bool = False
+    class_in_map: ReadInMap = False
     looks: Looks = 1
     prior: PriorOfLabels | None = None
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from colocam.config.explain import explain, require_registered
 from colocam.config.number_types import Count, Focus, Fraction, NonNegative, Positive, Side, Width
-from colocam.types import MOST_LOOKS, ColorMean
+from colocam.types import MOST_LOOKS, ColorMean, ReadInMap
 
 
 class Method(NamedTuple):
@@ -288,8 +288,8 @@ class LocalizerStage(Optimization):
     the validation maps (docs/method/tags-only.md). 0.8 times this where color_mean auto decides for off."""
     crop_head: bool | Literal["auto"] = False
     """Read the class from a crop around the object, by a head of its own; auto: where held-out tags are likelier so."""
-    class_in_map: bool | Literal["auto"] = False
-    """Read the class, without a crop head, from features weighted by the map; auto: unless held-out tags object."""
+    class_in_map: ReadInMap | Literal["auto"] = False
+    """Without a crop head, read the class in the map; large: the more, the larger it is; auto: as held-out tags say."""
 
     @model_validator(mode="after")
     def _is_used(self) -> "LocalizerStage":

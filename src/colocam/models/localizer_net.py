@@ -17,6 +17,7 @@ from colocam.errors import ColocamError, first_line
 from colocam.models.cam_formulas import cam, layercam, min_max
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
+from colocam.types import ReadInMap
 
 SIDE = 56
 """Side of the grid on which the region is found, in cells."""
@@ -56,7 +57,8 @@ class LocalizerNet(nn.Module):
         map_size: side of the maps in pixels; it divides the side of the frames. None: that of the frames.
         crop_head: read the class from a crop around the object, by a head of its own, instead of from the whole frame
             (:func:`object_boxes`).
-        class_in_map: read the class from features that are weighted by the map, instead of from the whole frame.
+        class_in_map: read the class from features that are weighted by the map, instead of from the whole frame;
+            ``large``: from both, see :meth:`features_in_map`.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class LocalizerNet(nn.Module):
         *,
         map_size: int | None = None,
         crop_head: bool = False,
-        class_in_map: bool = False,
+        class_in_map: ReadInMap = False,
     ) -> None:
         super().__init__()
         self.map_size = map_size
@@ -117,11 +119,19 @@ class LocalizerNet(nn.Module):
             return self.features_in_map(frames, features, self.decode(frames, features))
 
     def features_in_map(self, frames: Tensor, features: list[Tensor], map_logits: Tensor) -> Tensor:
-        """(B, C): the features of frames (B, 3, H, W), weighted by their map (docs/method/classifier.md)."""
+        """(B, C): the features f of frames (B, 3, H, W), weighted by their map S (docs/method/classifier.md).
+
+        With ``large``, k f + (1 − k) g with the features g of the whole frame and the larger side k of the object in
+        0–1, max(mean over x of max over y of S, mean over y of max over x of S).
+        """
         with torch.no_grad():
-            last = self.classifier.last(frames, features)
-            weights = F.adaptive_avg_pool2d(foreground(map_logits)[:, None], last.shape[-1])
-            return self.classifier.pooled(last, weights)
+            last, maps = self.classifier.last(frames, features), foreground(map_logits)
+            inside = self.classifier.pooled(last, F.adaptive_avg_pool2d(maps[:, None], last.shape[-1]))
+            if self.class_in_map != "large":
+                return inside
+            side = torch.maximum(maps.amax(1).mean(1), maps.amax(2).mean(1))[:, None]
+            mixed = side * inside + (1 - side) * self.classifier.pooled(last)
+            return F.normalize(mixed, dim=1) if self.classifier.normalize else mixed
 
     def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:
         """Input of the crop head, (B, C): pooled features, of norm 1, of frames (B, 3, H, W) cut to boxes (B, 4)."""

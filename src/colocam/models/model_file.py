@@ -73,8 +73,9 @@ def load_model(folder: Path) -> Model:
 def _network(card: Card) -> LocalizerNet:
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalize=card.normalize)
-    reading = {"crop_head": card.crop_head, "class_in_map": card.class_in_map}
-    return LocalizerNet(classifier, card.decoder, map_size=card.map_size, **reading)
+    return LocalizerNet(
+        classifier, card.decoder, map_size=card.map_size, crop_head=card.crop_head, class_in_map=card.class_in_map
+    )
 
 
 def _stored_shapes(weights: Path) -> dict[str, tuple[int, ...]]:

@@ -24,6 +24,7 @@ from colocam.training.own_labels import own_labels
 from colocam.training.stage2 import localizer_task
 from colocam.training.start import start_folder
 from colocam.training.validation import Validator
+from colocam.types import ReadInMap
 from colocam.utils.digests import file_digest
 from colocam.utils.files import explain_os_errors, parse_json, write_json
 from colocam.utils.progress import say
@@ -92,7 +93,7 @@ def best_model(
     threshold_from: str = "tags-only",
     presence: Calibration | None = None,
     crop_head: bool = False,
-    class_in_map: bool = False,
+    class_in_map: ReadInMap = False,
 ) -> Model:
     """The classifier with the best decoder of a finished round, and its threshold; a crop head is not yet fitted."""
     saved = load_checkpoint(folder, "best")
@@ -100,8 +101,9 @@ def best_model(
     frames = run.config.frames
     assert saved is not None
     decoder, state = saved
-    reading = {"crop_head": crop_head, "class_in_map": class_in_map}
-    net = LocalizerNet(classifier, settings.decoder, map_size=frames.map_size, **reading)
+    net = LocalizerNet(
+        classifier, settings.decoder, map_size=frames.map_size, crop_head=crop_head, class_in_map=class_in_map
+    )
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
         threshold = state["threshold"]

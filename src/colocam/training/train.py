@@ -39,6 +39,7 @@ from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
 from colocam.training.start import adopted, default_preset
 from colocam.training.validation import Validator
+from colocam.types import ReadInMap
 from colocam.utils.device import choose_device, is_first, keep_activations
 from colocam.utils.files import explain_os_errors
 from colocam.utils.locks import clear_dead, locked
@@ -252,14 +253,15 @@ def _save_model(
 ) -> None:
     """Save the classifier and the best decoder as one model, with the threshold that was chosen for it."""
     folder, settings = run.folder / method, run.config.stage2(method)
-    head, in_map = settings.crop_head, settings.class_in_map
+    head, asked = settings.crop_head, settings.class_in_map
+    in_map: ReadInMap = True if asked == "auto" else asked
     best = partial(best_model, run, classifier, method, folder, threshold_from=chosen_from, presence=presence)
-    model = best(crop_head=True) if head else best(class_in_map=bool(in_map))
+    model = best(crop_head=True) if head else best(class_in_map=in_map)
     if head:
         fit_crop_head(run, model.net.to(run.device).eval(), clips, folder)
         if head == "auto" and not reading_helps(model, validator):
-            head, model = False, best(class_in_map=bool(in_map))
-    if in_map == "auto" and not head and not reading_helps(model, validator):
+            head, model = False, best(class_in_map=in_map)
+    if asked == "auto" and not head and not reading_helps(model, validator):
         model = best()
     save_model(run.model_folder(method), model)
     say_color_mean(run, method, model.card)
