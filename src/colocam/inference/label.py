@@ -238,7 +238,9 @@ def _tagged(videos: list[Video], tag: str | None) -> list[Video]:
 
 def _prepare(labels: Path) -> None:
     with explain_os_errors(labels):
-        if labels.is_dir() and not (labels / "parts").is_dir() and any(labels.iterdir()):
+        # one listing: another command may be making these folders, parts first
+        found = {path.name for path in labels.iterdir()} if labels.is_dir() else set()
+        if found and "parts" not in found:
             raise ColocamError(f"{labels} is not empty and contains no labels: choose another folder")
         for name in ("parts", "digests", "failures"):
             (labels / name).mkdir(parents=True, exist_ok=True)
