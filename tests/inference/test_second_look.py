@@ -178,7 +178,8 @@ def test_who_looks_how_often():
     assert base.settings.looks == 1
     twice = Localizer(base.network, base.card.model_copy(update={"looks": 2}))
     assert twice.settings.looks == 2
-    assert twice.with_options(instances=True).settings.looks == 1
+    assert twice.with_options(instances=True).settings.looks == 2
+    assert Localizer(twice.network, twice.card, Options(instances=True), segmenter=object()).settings.looks == 1
     assert twice.with_options(looks=1).settings.looks == 1
     assert Localizer(twice.network, twice.card, segmenter=object()).settings.looks == 1
     with pytest.raises(ArgumentError, match="looks must be 1 to 3, got 4"):

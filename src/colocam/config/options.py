@@ -88,13 +88,13 @@ class Options:
     looks: Annotated[
         int | None,
         Help(
-            "How many times to look at each frame; a second look enlarges the object. Always 1 with --instances. "
-            "Default: set by the model.",
+            "How many times to look at each frame; a second look enlarges the object, or with --instances parts of the "
+            "frame. Default: set by the model.",
             values="1|2|3",
         ),
     ] = None
-    """From the second time on, around the box found before (docs/method/second-look.md). None: as often as the model's
-    card says; once with a segmenter. With ``instances`` once: a look goes around one box."""
+    """From the second time on, around the box found before; with ``instances``, at parts of the frame and around each
+    box (docs/method/second-look.md). None: as often as the model's card says; once with a segmenter."""
     chooser: Annotated[
         str | None,
         Help("Rule that chooses the box among a map's contours; default: the model's.", completes="choosers"),

@@ -26,7 +26,7 @@ from colocam.inference.rows import (
     over_time,
     refine_windows,
 )
-from colocam.inference.second_look import SecondLook, look_again
+from colocam.inference.second_look import HIGHER, Enlarger, SecondLook, SeveralLooks, look_again
 from colocam.inference.stages import (
     find_candidates,
     postprocess_frames,
@@ -39,6 +39,7 @@ from colocam.maps.prior import Prior
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.cuts import WINDOW, CutFinder
 from colocam.temporal.motion import WeighByPast, WeighWindows
+from colocam.temporal.presence import Calibration
 from colocam.temporal.smoothing import LOOK_AHEAD, Shots
 from colocam.types import ColorMean, Float32Array, Levels, Localization, VideoFrame
 from colocam.utils.prefetch import ahead
@@ -92,7 +93,6 @@ class Settings:
             )
         chooser = find_chooser(options.chooser or card.chooser)
         by_shot = chooser.by_shot and options.smooth != "none" and not options.instances
-        looks = options.looks or (1 if refined else card.looks)
         return cls(
             options=options,
             card=card,
@@ -102,7 +102,7 @@ class Settings:
             chooser=chooser,
             threshold=card.threshold if options.threshold is None else options.threshold,
             motion=by_shot if options.motion is None else options.motion,
-            looks=1 if options.instances else looks,
+            looks=options.looks or (1 if refined else card.looks),
         )
 
     @property
@@ -112,12 +112,13 @@ class Settings:
 
     def threshold_of(self, logits: Float32Array) -> list[float]:
         """τ of each of B frames from their logits (B, K): that of the class of their window, or of each by itself."""
+        higher = HIGHER if self.options.instances and self.looks > 1 and self.options.threshold is None else 1.0
         of_classes = self.card.class_thresholds
         if of_classes is None or self.options.threshold is not None:
-            return [self.threshold] * len(logits)
+            return [min(higher * self.threshold, 1.0)] * len(logits)
         windows = np.arange(len(logits))  # each frame by itself; offline, the frames are one window
         windows = np.zeros_like(windows) if self.options.smooth == "offline" else windows
-        return [of_classes[tag] for tag in array_classes_of(logits, windows, self.tag).tolist()]
+        return [min(higher * of_classes[tag], 1.0) for tag in array_classes_of(logits, windows, self.tag).tolist()]
 
 
 def run_pipeline(
@@ -164,7 +165,10 @@ def run_pipeline(
         motion = WeighWindows() if windows else WeighByPast()
     observed = find_candidates(ahead(mapped, 1, "maps"), settings.threshold_of, settings.boxes_of, motion)
     if settings.looks > 1:
-        second = SecondLook(how, rows, settings.threshold_of, settings.boxes_of, windows=windows)
+        enlarger = Enlarger(how, rows, windows=windows)
+        second: SecondLook | SeveralLooks = SecondLook(enlarger, settings.threshold_of, settings.boxes_of)
+        if settings.options.instances:
+            second = SeveralLooks(enlarger, settings.threshold_of, Calibration.of(settings.card.presence))
         observed = look_again(ahead(observed, 1, "first looks"), second, settings.looks - 1)
     if segmenter is not None:
         refiner: Refiner[Any] = OneMask(segmenter)

@@ -26,7 +26,7 @@ from colocam.segment.objects import find_objects
 from colocam.segment.refine import PADDING_COLOR, MaskCandidates, choose_masks, extents, mask_candidates
 from colocam.segment.segmenter import Segmenter
 from colocam.temporal.path import NONE, margin
-from colocam.temporal.presence import LIMIT, SHARE, Calibration, Presence
+from colocam.temporal.presence import SHARE, Calibration, Presence
 from colocam.temporal.smoothing import LOOK_AHEAD, FrameObservation, Shots, single, steady
 from colocam.types import Box, Float64Array, Image, Levels, Localization, ObjectMask, VideoFrame, heat_of
 from colocam.utils.progress import long_work, wait_for
@@ -166,7 +166,7 @@ def over_time(
     options = settings.options
     card = settings.card
     look_ahead = LOOK_AHEAD[options.smooth]
-    calibration = Calibration(*(card.presence or (0.0, LIMIT)))  # without one, the decoder alone says
+    calibration = Calibration.of(card.presence)
     if look_ahead is None:
         presence = Presence(calibration, 0, settings.tag, 1.0)
         return single(observations, presence, instances=options.instances)
@@ -259,6 +259,8 @@ def _outline_of(observation: FrameObservation, height: int, width: int) -> npt.N
     threshold = float(candidates.thresholds[choice])
     if observation.look is not None:
         return observation.look.mask(choice, threshold, (height, width))
+    if observation.looks and (look := observation.looks[choice]) is not None:
+        return look.mask(0, threshold, (height, width))
     return mask_of_box(observation.levels, threshold, candidates.boxes[choice].tolist(), (width, height))
 
 

@@ -23,6 +23,8 @@ ENOUGH = 224
 """Largest square, in pixels of the network's input: a larger object gains nothing, and loses its surroundings."""
 ENOUGH_WITH_PRIOR = 112
 """The same where a prior weighs the maps: they already end where the object ends."""
+PART = 0.6
+"""Side of a part of the frame that is searched for several objects, relative to the frame's: parts overlap."""
 OVERLAP = 0.1
 """If the box of a look overlaps the first box by less than this IoU, the look found something else."""
 
@@ -45,6 +47,11 @@ class Square(NamedTuple):
         height, width = size
         return _part(self.y, self.side, height, map_side), _part(self.x, self.side, width, map_side)
 
+    def pixels(self, size: tuple[int, ...], map_side: int) -> int:
+        """Its longer side in a frame of (height, width)."""
+        rows, columns = self.in_frame(size[:2], map_side)
+        return int(max(rows.stop - rows.start, columns.stop - columns.start))
+
     def from_inside(self, boxes: Float64Array, map_side: int) -> Float64Array:
         """Boxes (n, 4) of a map (M, M) of this square alone, in pixels of the whole map."""
         mapped: Float64Array = boxes * (self.side / map_side) + np.array([self.x, self.y] * 2)
@@ -56,6 +63,14 @@ class Square(NamedTuple):
         small = cv2.resize(inside, (self.side, self.side), interpolation=cv2.INTER_AREA)
         joined[self.y : self.y + self.side, self.x : self.x + self.side] = small
         return joined
+
+    def shown_in_box(self, inside: Map, whole: Map, box: Float64Array) -> Map:
+        """A copy of the map of the frame that has, inside a box (4,), at least the heat of the map of this square."""
+        x1, y1, x2, y2 = (round(at) for at in box.tolist())
+        within = (slice(y1, y2 + 1), slice(x1, x2 + 1))
+        warmer = whole.copy()
+        warmer[within] = np.maximum(whole[within], self.pasted(inside, whole)[within])
+        return warmer
 
 
 class Look(NamedTuple):
@@ -111,6 +126,12 @@ def square_around(box: Float64Array, side: int, size: int, *, prior: bool = Fals
         return None
     x, y = (round(min(max(float(middle) - length / 2, 0.0), side - length)) for middle in (box[:2] + box[2:]) / 2)
     return Square(x, y, length)
+
+
+def four_parts(side: int) -> list[Square]:
+    """Parts of a map (side, side) that overlap and together cover it."""
+    length = round(PART * side)
+    return [Square(x, y, length) for y in (0, side - length) for x in (0, side - length)]
 
 
 def _part(start: int, length: int, pixels: int, map_side: int) -> slice:

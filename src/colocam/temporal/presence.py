@@ -62,6 +62,11 @@ class Calibration(NamedTuple):
     slope: float
     offset: float
 
+    @classmethod
+    def of(cls, stored: tuple[float, float] | None) -> "Calibration":
+        """That of a model card; without one, the decoder alone says what is there."""
+        return cls(0.0, LIMIT) if stored is None else cls(*stored)
+
     def evidence(self, peaks: npt.NDArray[np.floating]) -> Float64Array:
         """Log-odds that peaks (any shape) belong to an object, within ± :data:`LIMIT`."""
         evidence: Float64Array = np.minimum(

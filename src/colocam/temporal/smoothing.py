@@ -90,6 +90,7 @@ class FrameObservation:
         mask: (H, W) that mask, in pixels of the frame.
         masks: of several objects, one for each candidate; empty where the candidates are blobs of the map.
         look: the second look that the candidates come from; None: they come from the map of the frame.
+        looks: of several objects, the look that found each candidate, with its box alone; None: the map of the frame.
         seen: (h, w) what a prior sees in the frame, in 8 bits; None: nothing, or not what the model sees.
     """
 
@@ -113,6 +114,7 @@ class FrameObservation:
     mask: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     masks: Sequence[ObjectMask] = field(default=(), repr=False)
     look: Look | None = field(default=None, repr=False)
+    looks: Sequence[Look | None] = field(default=(), repr=False)
     seen: Levels | None = field(default=None, repr=False)
 
     @property
