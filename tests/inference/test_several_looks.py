@@ -1,5 +1,7 @@
 """Several objects, looked at in parts and one by one, with networks whose maps are known functions of the image."""
 
+from typing import Any, cast
+
 import cv2
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from colocam.boxes.iou import iou
 from colocam.config.options import Options
 from colocam.inference import Localizer
 from colocam.inference.network import NetworkOutput, completed
+from colocam.inference.passes import Passes
+from colocam.inference.remote import RemoteNetwork, ServedWorker
 from colocam.inference.second_look import Found, distinct
 from colocam.temporal.look import Square, four_parts
 from colocam.types import VideoFrame
@@ -135,6 +139,22 @@ def test_a_window_looks_at_parts_and_objects_in_shared_passes():
     frames = [VideoFrame(at, at / 25, picture(*PAIR)) for at in range(16)]
     list(localizer_of(network, smooth="offline").stream(frames))
     assert len(network.images) == (16 + 4 * 16 + 2 * 16) / network.rows  # frames, parts, objects
+
+
+@pytest.mark.parametrize("smooth", ["online", "offline"])
+def test_a_video_worker_finds_the_same_as_one_process(smooth):
+    """A worker's memory has room for the outputs of a window or a pass."""
+    local = localizer_of(RedNetwork(), smooth=smooth)
+    remote: Any = None
+    passes = cast("Passes", local.network)
+    served = ServedWorker(passes, lambda message: remote.receive(message), int)  # noqa: PLW0108 - made below
+    remote = RemoteNetwork(served.receive, local.network.rows, local.network.shape, served.file)
+    frames = [VideoFrame(at, at / 25, picture(*PAIR)) for at in range(40)]
+    models = local, Localizer(remote, local.card, local.options)
+    found = [[(row.frame, row.box, row.score) for _, row in model.stream(frames)] for model in models]
+    served.close()
+    assert found[0] == found[1]
+    assert len(found[0]) == 2 * 40
 
 
 def test_a_third_look_looks_at_the_objects_again():

@@ -29,6 +29,7 @@ from colocam.inference.network import HostOutput, Ids, require_numbers
 from colocam.inference.passes import BOX_THREADS, MapSettings
 from colocam.maps.postprocess import array_classes_of
 from colocam.maps.prior import weigh_by_prior
+from colocam.temporal.cuts import WINDOW
 from colocam.temporal.look import OVERLAP, Look, Square, four_parts, square_around
 from colocam.temporal.presence import Calibration, Presence
 from colocam.temporal.smoothing import FrameObservation
@@ -49,8 +50,6 @@ LEAST_PIXELS = 64
 """Longer side in the frame of a place that is looked at for one of several objects: less shows nothing new."""
 MOST_OBJECTS = 8
 """Objects of a frame, the best ones, that are looked at again."""
-MOST_PLACES = 256
-"""Enlarged images of a window in memory."""
 Observations = list[FrameObservation]
 Thresholds = Callable[[Float32Array], list[float]]
 BoxesOf = Callable[[Levels, float], list[Candidates]]
@@ -267,9 +266,9 @@ class SeveralLooks:
         self, frames: Observations, rounds: list[Places], thresholds: list[float], pool: ThreadPoolExecutor
     ) -> Iterator[View]:
         """What is seen in the places of ``rounds``, in their order; each round has at most one place of a frame."""
-        joined = self._enlarger.windows
+        together = max(self._enlarger.settings.network.rows, WINDOW)  # so many outputs are handed over at once
         while rounds:
-            count = max(1, MOST_PLACES // len(frames)) if joined else 1
+            count = max(1, together // len(frames)) if self._enlarger.windows else 1
             places = list(chain.from_iterable(rounds[:count]))
             rounds = rounds[count:]
             if not places:
