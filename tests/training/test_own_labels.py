@@ -37,7 +37,7 @@ def test_labels_that_are_begun_again_count_as_not_done(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "spread_samples", lambda clips, *_, **__: [0] * sum(map(len, clips)))
     monkeypatch.setattr(module, "_labels", labels)
-    (tmp_path / "labels.json").write_text('{"clips": 2}')  # labels.npy is lost, or was damaged
+    (tmp_path / "labels.json").write_text('{"parts": 2}')  # labels.npy is lost, or was damaged
     model = SimpleNamespace(card=SimpleNamespace(tags=("cat",)))
     arguments = model, clips, tmp_path, torch.device("cpu")
     with pytest.raises(KeyboardInterrupt):

@@ -156,7 +156,7 @@ def train(
     ] = None,
     prior: Annotated[
         Path | None,
-        Option(help="ONNX file of a network that sees where objects stand out: labels of later rounds learn from it."),
+        Option(help="ONNX file of a network that sees where objects stand out; the model learns this from it."),
     ] = None,
     frames: Frames = None,
     device: Device = None,

@@ -26,8 +26,8 @@ LONGEST_TAG = 1000
 Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG)]
 
 
-class PriorOfLabels(BaseModel):
-    """The prior that weighed the maps of which a model learned: more than tags (docs/method/prior.md).
+class LearnedPrior(BaseModel):
+    """The prior of which a model learned what stands out: more than tags (docs/method/prior.md).
 
     Attributes:
         name: the stem of its file's name.
@@ -65,7 +65,8 @@ class Card(BaseModel):
         crop_head: the class is read from a crop around the object (:mod:`colocam.models.localizer_net`).
         class_in_map: the class is read from features that are weighted by the map; ``large``: and of the whole frame.
         looks: how often each frame is looked at where nobody says it (docs/method/second-look.md).
-        prior: which the labels came from, its own or those of its teacher; None: it learned from tags alone.
+        prior: of which it or its teacher learned; None: it learned from tags alone.
+        prior_decoder: channels of the decoder that draws what the prior sees and weighs the maps; None: there is none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,7 +91,8 @@ class Card(BaseModel):
     crop_head: bool = False
     class_in_map: ReadInMap = False
     looks: Looks = 1
-    prior: PriorOfLabels | None = None
+    prior: LearnedPrior | None = None
+    prior_decoder: Annotated[tuple[Channels, ...], Field(min_length=1, max_length=16)] | None = None
 
     def focus_power(self, *, on: bool | None = None) -> float:
         """Power of the focus, 0 for none; ``on`` overrides whether there is one."""

@@ -266,7 +266,8 @@ class LocalizerStage(Optimization):
     teacher: Path | None = None
     """Run folder of a trained model with the same tags, which replaces the first round (docs/method/teacher.md)."""
     prior: Path | None = None
-    """ONNX file of a network that weighs the maps that labels come from, also a teacher's (docs/method/prior.md)."""
+    """ONNX file of a network of which a second decoder learns what stands out, to weigh the maps
+    (docs/method/prior.md)."""
     jitter: NonNegative = 0.0
     """From the second round on: random brightness, contrast and saturation by up to this factor."""
     decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)
@@ -293,9 +294,8 @@ class LocalizerStage(Optimization):
 
     @model_validator(mode="after")
     def _is_used(self) -> "LocalizerStage":
-        for name, does in (("teacher", "replaces the first round"), ("prior", "weighs the maps of a round")):
-            if getattr(self, name) is not None and self.rounds == 1:
-                raise ValueError(f"localizer.{name} {does}, but localizer.rounds is 1: set it to 2")
+        if self.teacher is not None and self.rounds == 1:
+            raise ValueError("localizer.teacher replaces the first round, but localizer.rounds is 1: set it to 2")
         return self
 
     @property

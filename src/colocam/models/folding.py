@@ -50,14 +50,17 @@ def fold_batch_norms(net: M, frames: Tensor) -> M:
 
 @torch.no_grad()
 def fold_two_maps(net: LocalizerNet) -> None:
-    """Make the decoder's head compute one map, the difference d of its two: the softmax of two values is σ(d)."""
-    head = net.decoder.head
-    difference = nn.Conv2d(head.in_channels, 1, head.kernel_size, padding=head.padding)  # type: ignore[arg-type]
-    assert head.bias is not None
-    assert difference.bias is not None
-    difference.weight.copy_(head.weight[1:] - head.weight[:1])
-    difference.bias.copy_(head.bias[1:] - head.bias[:1])
-    net.decoder.head = difference.to(head.weight.device).to(memory_format=torch.channels_last).eval()
+    """Make each decoder's head compute one map, the difference d of its two: the softmax of two values is σ(d)."""
+    for decoder in (net.decoder, net.prior):
+        if decoder is None:
+            continue
+        head = decoder.head
+        difference = nn.Conv2d(head.in_channels, 1, head.kernel_size, padding=head.padding)  # type: ignore[arg-type]
+        assert head.bias is not None
+        assert difference.bias is not None
+        difference.weight.copy_(head.weight[1:] - head.weight[:1])
+        difference.bias.copy_(head.bias[1:] - head.bias[:1])
+        decoder.head = difference.to(head.weight.device).to(memory_format=torch.channels_last).eval()
 
 
 @torch.no_grad()

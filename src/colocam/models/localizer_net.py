@@ -17,6 +17,7 @@ from colocam.errors import ColocamError, first_line
 from colocam.models.cam_formulas import cam, layercam, min_max
 from colocam.models.classifier import Classifier
 from colocam.models.decoder import make_decoder
+from colocam.models.prior_decoder import weighed
 from colocam.types import ReadInMap
 
 SIDE = 56
@@ -36,7 +37,8 @@ class MapsAndLogits(NamedTuple):
 
     Attributes:
         class_logits: (B, K).
-        map_logits: (B, 2, M, M) of background and foreground; M is the side of the maps.
+        map_logits: (B, 2, M, M) of background and foreground, or (B, 1, M, M), their difference; M is the side of the
+            maps.
         peaks: (B, K), the maximum of each class's CAM, for presence.
         activations: (B, K, h, w), LayerCAM of each class at the resolution of the features, up to a positive factor
             of each frame, for focus.
@@ -59,6 +61,8 @@ class LocalizerNet(nn.Module):
             (:func:`object_boxes`).
         class_in_map: read the class from features that are weighted by the map, instead of from the whole frame;
             ``large``: from both, see :meth:`features_in_map`.
+        prior: channels of a second decoder, whose maps weigh those of the first (:mod:`colocam.models.prior_decoder`);
+            None: there is none.
     """
 
     def __init__(
@@ -69,21 +73,25 @@ class LocalizerNet(nn.Module):
         map_size: int | None = None,
         crop_head: bool = False,
         class_in_map: ReadInMap = False,
+        prior: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
         self.map_size = map_size
         self.class_in_map = class_in_map
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
         self.decoder = make_decoder(classifier.encoder, channels)
+        self.prior = None if prior is None else make_decoder(classifier.encoder, prior).eval()
         self.crop_head = None
         if crop_head:
             head = classifier.head
             self.crop_head = nn.Linear(head.in_features, head.out_features).requires_grad_(requires_grad=False)
 
     def train(self, mode: bool = True) -> "LocalizerNet":  # noqa: FBT001, FBT002 - torch's own signature
-        """Set the mode of the decoder alone: a frozen classifier also keeps its batch-norm statistics."""
+        """Set the mode of the decoder alone: what is frozen also keeps its batch-norm statistics."""
         super().train(mode)
         self.classifier.eval()
+        if self.prior is not None:
+            self.prior.eval()
         return self
 
     def forward(self, frames: Tensor) -> MapsAndLogits:
@@ -140,10 +148,14 @@ class LocalizerNet(nn.Module):
             return F.normalize(self.classifier.encoder(crops)[-1].mean(dim=(2, 3)), dim=1)
 
     def decode(self, frames: Tensor, features: list[Tensor]) -> Tensor:
-        """Map logits (B, 2, M, M) of frames (B, 3, H, W), of which only the size is read, and their features."""
+        """Map logits of frames (B, 3, H, W), of which only the size is read, and their features.
+
+        They are (B, 2, M, M) of background and foreground; where a prior weighs them (B, 1, M, M), their difference.
+        """
         step = 1 if self.map_size is None else frames.shape[-1] // self.map_size
-        map_logits: Tensor = self.decoder(frames[:, :, ::step, ::step], features)
-        return map_logits
+        small = frames[:, :, ::step, ::step]
+        map_logits: Tensor = self.decoder(small, features)
+        return map_logits if self.prior is None else weighed(map_logits, self.prior(small, features))
 
     def maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
         """Map logits and activations alone, which saves the pass that reads the class at another size."""
@@ -170,7 +182,7 @@ def check_frames(net: Classifier | LocalizerNet, side: int) -> None:
 def foreground(map_logits: Tensor) -> Tensor:
     """(B, 2, M, M) logits → (B, M, M) foreground probability S¹: a softmax of two is a sigmoid of the difference.
 
-    Networks for inference give the difference itself, (B, 1, M, M).
+    Networks for inference, and those with a prior decoder, give the difference itself, (B, 1, M, M).
     """
     if map_logits.shape[1] == 1:
         return torch.sigmoid(map_logits[:, 0].float())

@@ -74,7 +74,12 @@ def _network(card: Card) -> LocalizerNet:
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalize=card.normalize)
     return LocalizerNet(
-        classifier, card.decoder, map_size=card.map_size, crop_head=card.crop_head, class_in_map=card.class_in_map
+        classifier,
+        card.decoder,
+        map_size=card.map_size,
+        crop_head=card.crop_head,
+        class_in_map=card.class_in_map,
+        prior=card.prior_decoder,
     )
 
 

@@ -26,6 +26,7 @@ from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.training.loop import Journal
+from colocam.training.prior_decoder import prior_decoder_of
 from colocam.training.rounds import OWN, best_model
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
@@ -74,20 +75,28 @@ class Likelihood(NamedTuple):
         return "keep" if self.crops <= FAMILIAR * self.chance else "own"
 
 
-def with_classifier(run: Run, classifier: Classifier) -> Model | None:
-    """The classifier of a run with the decoder that it starts from; None: it starts from none."""
+def with_classifier(run: Run, classifier: Classifier, method: str) -> Model | None:
+    """The classifier of a run with the decoders that it starts from; None: it starts from none.
+
+    The prior decoder is that of ``method``, if it has learned from a prior of its own.
+    """
     model = open_start(run.config)
     if model is None:
         return None
-    net = LocalizerNet(classifier, model.card.decoder, map_size=model.card.map_size)
+    prior = prior_decoder_of(run, method)
+    channels = prior and prior.channels
+    net = LocalizerNet(classifier, model.card.decoder, map_size=model.card.map_size, prior=channels)
     net.decoder.load_state_dict(model.net.decoder.state_dict())
-    return Model(net.to(run.device).eval(), model.card.model_copy(update={"tags": run.catalogue.tags}))
+    if prior is not None:
+        prior.fill(net)
+    changed = {"tags": run.catalogue.tags, "prior_decoder": channels}
+    return Model(net.to(run.device).eval(), model.card.model_copy(update=changed))
 
 
 def way_of_decoder(run: Run, classifier: Classifier, method: str, validator: Validator, journal: Journal) -> Way:
     """Decide what becomes of the decoder of the start; one that stays is written as the checkpoint ``best``."""
     start, folder = run.config.start, run.folder / method
-    candidate = with_classifier(run, classifier)
+    candidate = with_classifier(run, classifier, method)
     if (folder / OWN).is_dir():
         return "own"
     if start is None or candidate is None or (folder / "last.json").is_file():

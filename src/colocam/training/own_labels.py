@@ -6,7 +6,7 @@ Outside the box is background. Inside, pixels above :data:`CORE` of the map's ma
 unknown. A frame in which the classifier does not see the tag has no labels (docs/method/rounds.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from colocam.config.card import Card
 from colocam.data.batches import Samples, frames_per_pass, read_frames, spread_samples
 from colocam.data.frame_cache import CachedClip
 from colocam.maps.mapper import Mapper, map_batches, map_levels, model_mapper, window_batches
-from colocam.maps.prior import Prior, open_prior
 from colocam.models.model_file import Model
 from colocam.temporal.look import OVERLAP, Square, square_around
 from colocam.temporal.path import boxes_of_shots
@@ -41,7 +40,7 @@ LEAST_PROBABILITY = 0.5
 FOREGROUND, UNKNOWN = 255, 128
 """Stored levels; background is 0."""
 CLIPS = 16
-"""Clips of one pass."""
+"""Clips of one part."""
 
 
 def own_labels(
@@ -49,66 +48,81 @@ def own_labels(
     clips: Sequence[CachedClip],
     folder: Path,
     device: torch.device,
-    prior: Path | None = None,
     *,
     looks: int = 1,
 ) -> CamStore:
-    """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1.
-
-    They are kept in ``folder``, ``labels.npy`` and ``labels.json``, while they are made: an interruption loses one pass
-    at most. The folder belongs to a finished round of training, which never changes.
+    """Labels of all frames of ``clips`` for :func:`colocam.training.seeds.sure_labels`, in 0–1; ``folder`` keeps them.
 
     Args:
-        model: of that round.
+        model: of a finished round.
         clips: of the training videos.
         folder: of that round.
         device: computes the maps.
-        prior: file of a network that weighs them; None: there is none.
         looks: how often each frame is looked at (docs/method/second-look.md).
     """
-    weighing = None if prior is None else open_prior(prior, device)
-    # on a CPU a prior takes half a second a frame
-    together = CLIPS if weighing is None or weighing.gpu is not None else 1
-    path, described = folder / "labels.npy", folder / "labels.json"
     lengths = [len(clip) for clip in clips]
-    shape = (sum(lengths), SIDE, SIDE)
-    done = _clips_done(path, described, shape, len(clips))
+    groups = [clips[start : start + CLIPS] for start in range(0, len(clips), CLIPS)]
+
+    def make(at: int) -> Levels:
+        return _labels(model, spread_samples(groups[at], model.card.tags, per_clip=max(lengths)), device, looks)
+
+    counts = [sum(map(len, group)) for group in groups]
+    return CamStore(kept_maps(folder, "labels", counts, make, "labels of the next round"), lengths, scale=1 / 255)
+
+
+def kept_maps(folder: Path, name: str, counts: Sequence[int], make: Callable[[int], Levels], text: str) -> Levels:
+    """Maps (N, SIDE, SIDE) of training frames, made in parts and kept in ``folder``: an interruption loses one part.
+
+    The folder belongs to frames and to a network that never change.
+
+    Args:
+        folder: gets ``NAME.npy`` and ``NAME.json``.
+        name: of the files.
+        counts: frames of each part; their sum is N.
+        make: (index of a part) → its maps.
+        text: what they are, for progress.
+    """
+    path, described = folder / f"{name}.npy", folder / f"{name}.json"
+    ends = np.cumsum([0, *counts]).tolist()
+    shape = (ends[-1], SIDE, SIDE)
+    done = _parts_done(path, described, shape, len(counts))
     with explain_os_errors(path):
+        folder.mkdir(parents=True, exist_ok=True)
         if not done:
             # what it says is not true of the new file, even if this process is killed
             described.unlink(missing_ok=True)
             np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
         stored: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r+")
-        starts = np.cumsum([0, *lengths]).tolist()
-        with progress("labels of the next round", len(stored), unit="frames", done=starts[done]) as advance:
-            while done < len(clips):
-                samples = spread_samples(clips[done : done + together], model.card.tags, per_clip=max(lengths))
-                stored[starts[done] : starts[done] + len(samples)] = _labels(model, samples, device, weighing, looks)
-                done = min(done + together, len(clips))
+        with progress(text, len(stored), unit="frames", done=ends[done]) as advance:
+            while done < len(counts):
+                part = slice(ends[done], ends[done + 1])
+                stored[part] = make(done)
+                done += 1
                 stored.flush()  # type: ignore[attr-defined]
-                write_json(described, {"clips": done})
-                advance(len(samples))
-                raise_if_stopped("labels of the next round")
-    return CamStore(np.load(path, mmap_mode="r"), lengths, scale=1 / 255)
+                write_json(described, {"parts": done})
+                advance(part.stop - part.start)
+                raise_if_stopped(text)
+    kept: Levels = np.load(path, mmap_mode="r")
+    return kept
 
 
-def _clips_done(path: Path, described: Path, shape: tuple[int, ...], count: int) -> int:
-    """The number of clips whose labels are stored; 0 if a file is missing or damaged."""
+def _parts_done(path: Path, described: Path, shape: tuple[int, ...], count: int) -> int:
+    """The number of parts that are stored; 0 if a file is missing or damaged."""
     stored = read_array(path)
     if stored is None or stored.shape != shape or stored.dtype != np.uint8:
         return 0
     try:
-        done = parse_json(described.read_text(encoding="utf-8"))["clips"]
+        done = parse_json(described.read_text(encoding="utf-8"))["parts"]
     except (OSError, ValueError, KeyError, TypeError):
         return 0
     return done if isinstance(done, int) and 0 <= done <= count else 0
 
 
 @torch.inference_mode()
-def _labels(model: Model, samples: Samples, device: torch.device, prior: Prior | None, looks: int) -> Levels:
+def _labels(model: Model, samples: Samples, device: torch.device, looks: int) -> Levels:
     """Labels (N, SIDE, SIDE) of some clips."""
     net, card = model.net.to(device).eval(), model.card
-    mapper = model_mapper(model)._replace(prior=prior)
+    mapper = model_mapper(model)
     maps = np.concatenate(list(map_batches(mapper, samples, card.size, device)))
     probabilities = [
         net.classifier.logits(frames).softmax(1).gather(1, classes[:, None])[:, 0]
@@ -134,13 +148,13 @@ def _look_again(
     A look counts under the conditions of :mod:`colocam.inference.second_look`. Around its square, the map is 0: these
     pixels are outside the box, which is all that labels need of them.
     """
-    rule, side, weighed = find_chooser(card.chooser), maps.shape[1], mapper.prior is not None
+    rule, side = find_chooser(card.chooser), maps.shape[1]
     looked, moved = maps.copy(), boxes.copy()
     for part, windows in window_batches(samples, frames_per_pass(device), windows=mapper.color_mean == "clip"):
         squares = {
             row: square
             for row in range(part.start, part.stop)
-            if has_box[row] and (square := square_around(boxes[row], side, card.size, prior=weighed)) is not None
+            if has_box[row] and (square := square_around(boxes[row], side, card.size)) is not None
         }
         if not squares:
             continue

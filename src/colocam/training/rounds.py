@@ -10,7 +10,7 @@ from pathlib import Path
 
 from colocam.cams.cam_cache import CamStore
 from colocam.config import read_config
-from colocam.config.card import Card, PriorOfLabels, read_card
+from colocam.config.card import Card, LearnedPrior, read_card
 from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
@@ -21,6 +21,7 @@ from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
 from colocam.training.loop import AfterEpoch, Journal, fit
 from colocam.training.own_labels import own_labels
+from colocam.training.prior_decoder import prior_decoder_of
 from colocam.training.stage2 import localizer_task
 from colocam.training.start import start_folder
 from colocam.training.validation import Validator
@@ -33,7 +34,7 @@ from colocam.utils.tensors import explain_damage, load_checkpoint
 OWN = "own"
 """In the folder of a method: labels from the boxes of the decoder that it starts from."""
 PRIOR = "prior.json"
-"""In the folder of a method: name and digest of the prior that its labels come from; no file where there is none."""
+"""In the folder of a method: name and digest of the prior that it learns from; no file where there is none."""
 
 
 def train_method(
@@ -66,7 +67,7 @@ def train_method(
         start: the model that training starts from, if its own boxes are the labels.
     """
     settings = run.config.stage2(method)
-    labels = None
+    labels, prior = None, prior_decoder_of(run, method)
     begin = 1
     if start is not None:
         labels = first(partial(_labels_of_start, run, method, start, clips))
@@ -78,7 +79,9 @@ def train_method(
         last = index == settings.rounds
         folder = run.folder / method if last else run.folder / method / f"round-{index}"
         phase = method if last else f"{method}, round {index}"
-        task = localizer_task(run.config, method, classifier, clips, cams, validator, terms, labels=labels, phase=phase)
+        task = localizer_task(
+            run.config, method, classifier, clips, cams, validator, terms, labels=labels, phase=phase, prior=prior
+        )
         fit(task, folder, journal, after_epoch)
         if not last:
             labels = first(partial(_labels_of_round, run, classifier, method, clips, folder))
@@ -101,9 +104,17 @@ def best_model(
     frames = run.config.frames
     assert saved is not None
     decoder, state = saved
+    prior = prior_decoder_of(run, method)
     net = LocalizerNet(
-        classifier, settings.decoder, map_size=frames.map_size, crop_head=crop_head, class_in_map=class_in_map
+        classifier,
+        settings.decoder,
+        map_size=frames.map_size,
+        crop_head=crop_head,
+        class_in_map=class_in_map,
+        prior=prior and prior.channels,
     )
+    if prior is not None:
+        prior.fill(net)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
         threshold = state["threshold"]
@@ -128,19 +139,20 @@ def best_model(
         class_in_map=class_in_map,
         looks=settings.looks,
         prior=read_prior(run, method),
+        prior_decoder=prior and prior.channels,
     )
     return Model(net, card)
 
 
 def keep_prior(run: Run, method: str) -> None:
-    """Remember which prior the labels of a method come from; refuse another one.
+    """Remember which prior a method learns from; refuse another one.
 
     A teacher, and a model that the run starts from, may have learned from one, too.
     """
     settings, path = run.config.stage2(method), run.folder / method / PRIOR
-    prior: PriorOfLabels | None
+    prior: LearnedPrior | None
     if settings.prior is not None:
-        prior = PriorOfLabels(name=settings.prior.stem, digest=file_digest(settings.prior))
+        prior = LearnedPrior(name=settings.prior.stem, digest=file_digest(settings.prior))
     elif settings.teacher is not None:
         prior = read_card(settings.teacher).prior
     else:
@@ -148,7 +160,7 @@ def keep_prior(run: Run, method: str) -> None:
     begun = read_prior(run, method)
     if path.is_file() and begun != prior:
         raise ColocamError(
-            f"{run.folder} was begun with labels of the prior {_named(begun)}, not {_named(prior)}: "
+            f"{run.folder} was begun with the prior {_named(begun)}, not {_named(prior)}: "
             "give the same file, or choose another folder"
         )
     if prior is not None:
@@ -157,18 +169,18 @@ def keep_prior(run: Run, method: str) -> None:
         write_json(path, prior.model_dump())
 
 
-def read_prior(run: Run, method: str) -> PriorOfLabels | None:
-    """The prior that the labels of a method come from; None: there is none."""
+def read_prior(run: Run, method: str) -> LearnedPrior | None:
+    """The prior that a method learns from; None: there is none."""
     path = run.folder / method / PRIOR
     try:
-        return PriorOfLabels.model_validate(parse_json(path.read_text(encoding="utf-8")))
+        return LearnedPrior.model_validate(parse_json(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise ColocamError(f"{path} is damaged: restore it, or train in another folder") from error
 
 
-def _named(prior: PriorOfLabels | None) -> str:
+def _named(prior: LearnedPrior | None) -> str:
     return "none" if prior is None else f"{prior.name} (SHA-256 {prior.digest[:12]}…)"
 
 
@@ -177,7 +189,7 @@ def _labels_of_round(
 ) -> CamStore:
     model = best_model(run, classifier, method, folder)
     say_color_mean(run, f"{method}, {folder.name.replace('-', ' ')}", model.card)
-    return own_labels(model, clips, folder, run.device, run.config.stage2(method).prior)
+    return own_labels(model, clips, folder, run.device)
 
 
 def say_color_mean(run: Run, phase: str, card: Card) -> None:
@@ -213,7 +225,7 @@ def _teacher_labels(run: Run, method: str, teacher: Path, clips: Sequence[Cached
     folder = run.folder / method / "teacher"
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return own_labels(model, cached, folder, run.device, run.config.stage2(method).prior)
+    return own_labels(model, cached, folder, run.device)
 
 
 def _labels_of_start(run: Run, method: str, start: Model, clips: Sequence[CachedClip]) -> CamStore:
@@ -221,4 +233,4 @@ def _labels_of_start(run: Run, method: str, start: Model, clips: Sequence[Cached
     settings, folder = run.config.stage2(method), run.folder / method / OWN
     with explain_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return own_labels(start, clips, folder, run.device, settings.prior, looks=settings.looks)
+    return own_labels(start, clips, folder, run.device, looks=settings.looks)

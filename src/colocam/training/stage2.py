@@ -19,10 +19,11 @@ from colocam.data.frame_cache import CachedClip
 from colocam.errors import ColocamError
 from colocam.losses import LOSSES, StepTensors, Term
 from colocam.maps.mapper import Mapper, decoder_mapper
-from colocam.models import Classifier, LocalizerNet, foreground
+from colocam.models import Classifier, foreground
 from colocam.models.classifier import at_side
 from colocam.training.distributed import shares, world
 from colocam.training.loop import Task, Validation
+from colocam.training.prior_decoder import PriorDecoder, with_prior
 from colocam.training.seeds import sample_seeds, seed_noise, sure_labels
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
@@ -70,6 +71,7 @@ def localizer_task(
     *,
     labels: CamStore | None = None,
     phase: str | None = None,
+    prior: PriorDecoder | None = None,
 ) -> Task:
     """The task of stage 2: train the decoder of ``method`` on the frozen ``classifier``; its checkpoint is ``best``.
 
@@ -84,11 +86,12 @@ def localizer_task(
         labels: of all frames, as :func:`colocam.training.own_labels.own_labels` gives them: they take the place of the
             seeds, and the terms that complete seeds (eq. 2, 3 and 4) are left out.
         phase: name of the task; None: the method.
+        prior: weighs the maps that are measured; None: there is none.
     """
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        net = LocalizerNet(classifier, settings.decoder, map_size=config.frames.map_size).to(device)
+        net = with_prior(classifier, settings, config.frames.map_size, prior).to(device)
     if (start := open_start(config)) is not None:
         net.decoder.load_state_dict(start.net.decoder.state_dict())
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side

@@ -34,6 +34,7 @@ from colocam.training.keep_start import (
     with_settings_of,
 )
 from colocam.training.loop import AfterEpoch, Journal
+from colocam.training.prior_decoder import train_prior_decoder
 from colocam.training.rounds import best_model, keep_prior, open_teacher, say_color_mean, train_method
 from colocam.training.stage1 import take_over, train_classifier
 from colocam.training.stage2 import loss_terms
@@ -202,7 +203,11 @@ def _train(
             raise NearChanceError(warning)
         if is_first():
             say(f"warning: {warning}")
-    if after_epoch is not None and (start := with_classifier(run, classifier)) is not None:
+    for method in run.config.methods:
+        first(partial(keep_prior, run, method))
+        train_prior_decoder(run, classifier, method, training, journal)
+    main = next(iter(run.config.methods), None)
+    if after_epoch is not None and main and (start := with_classifier(run, classifier, main)) is not None:
         alone(partial(after_epoch, "start", 0, model_mapper(start)))
 
     def all_cams() -> CamStore:
@@ -212,9 +217,8 @@ def _train(
     presence = validator.presence(classifier)
     cams = None if run.config.start is not None else first(all_cams)
     for method in run.config.methods:
-        first(partial(keep_prior, run, method))
         way = first(partial(way_of_decoder, run, classifier, method, validator, journal))
-        start = with_classifier(run, classifier) if way == "own" else None
+        start = with_classifier(run, classifier, method) if way == "own" else None
         trained = run if start is None else with_settings_of(run, start.card)
         if way == "train":
             cams = cams or first(all_cams)

@@ -1,0 +1,142 @@
+"""A second decoder learns what a prior sees; runs, students and starts keep it; another prior is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from colocam.config.card import LearnedPrior, read_card
+from colocam.data.batches import spread_samples
+from colocam.errors import ColocamError
+from colocam.maps.mapper import map_batches, model_mapper
+from colocam.maps.prior import open_prior
+from colocam.models import foreground
+from colocam.models import localizer_net as network
+from colocam.models.model_file import load_model
+from colocam.run import open_run
+from colocam.training import prior_decoder as module
+from colocam.training.own_labels import SIDE
+from colocam.training.rounds import best_model
+from colocam.utils.digests import file_digest
+from colocam.utils.tensors import load_checkpoint
+from tests.helpers.red_prior import write_red_prior
+
+TWO = ("localizer.rounds=2", "localizer.epochs=1", "localizer.chooser=consensus")
+
+
+@pytest.fixture(scope="module")
+def red(tmp_path_factory):
+    return write_red_prior(tmp_path_factory.mktemp("prior") / "red.onnx", "1,3,32,32")
+
+
+@pytest.fixture(scope="module")
+def learned_run(train_into, red, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "STEPS", 250)
+        return train_into(tmp_path_factory.mktemp("prior-run") / "run", *TWO, f"localizer.prior={red}")
+
+
+def drawn(net, samples, size):
+    """(N, M, M) maps of the prior decoder by itself."""
+    with torch.inference_mode():
+        frames, _ = samples.read(slice(None), size, torch.device("cpu"))
+        return foreground(net.prior(frames, net.classifier.encoder(frames))).numpy()
+
+
+def test_the_decoder_draws_what_the_prior_sees(learned_run, red):
+    run, model = open_run(learned_run, "cpu"), load_model(learned_run)
+    samples = spread_samples(run.clips("train"), model.card.tags, per_clip=4)
+    frames, _ = samples.read(slice(None), model.card.size, run.device)
+    prior = open_prior(red)
+    truth = [prior.map(image) for image in frames.round().byte().permute(0, 2, 3, 1).numpy()]
+    found = drawn(model.net, samples, model.card.size)
+    small = torch.nn.functional.interpolate(torch.from_numpy(found)[:, None], truth[0].shape, mode="area")[:, 0]
+    assert np.corrcoef(small.numpy().ravel(), np.stack(truth).ravel())[0, 1] > 0.35  # of noise, by a random encoder
+
+
+def test_what_the_prior_sees_is_stored_frame_by_frame(learned_run, red):
+    run = open_run(learned_run, "cpu")
+    samples = spread_samples(run.clips("train"), run.catalogue.tags, module.PER_CLIP)
+    stored, prior = np.load(learned_run / "colocam" / "prior" / "seen.npy"), open_prior(red)
+    assert stored.shape == (len(samples), SIDE, SIDE)
+    for row in (0, len(samples) - 1):
+        clip, frame = (int(part[row]) for part in (samples.indices.clips, samples.indices.frames))
+        mean = prior.map(np.asarray(samples.clips[clip].frames[frame])).mean()
+        assert stored[row].mean() == pytest.approx(mean, abs=2)
+
+
+def test_the_maps_of_a_round_are_weighed_before_its_boxes_become_labels(learned_run, monkeypatch):
+    run = open_run(learned_run, "cpu")
+    model = best_model(run, run.classifier(), "colocam", learned_run / "colocam" / "round-1")
+    samples = spread_samples(run.clips("train")[:2], model.card.tags, per_clip=4)
+    calls = []
+    monkeypatch.setattr(network, "weighed", lambda maps, seen: calls.append(seen) or maps)
+    list(map_batches(model_mapper(model), samples, model.card.size, run.device))
+    assert calls
+    torch.testing.assert_close(
+        foreground(calls[0]).numpy(), drawn(model.net, samples, model.card.size)[: len(calls[0])], atol=1e-5, rtol=0
+    )
+
+
+def test_the_card_names_the_prior_and_its_decoder(learned_run, red):
+    card = read_card(learned_run)
+    assert card.prior == LearnedPrior(name="red", digest=file_digest(red))
+    assert card.prior_decoder == tuple(width // 2 for width in card.decoder)
+
+
+def test_a_student_inherits_the_name_alone(learned_run, train_into, tmp_path):
+    """It learns from boxes of maps that were weighed."""
+    student = read_card(train_into(tmp_path / "student", *TWO, f"localizer.teacher={learned_run}"))
+    assert student.prior == read_card(learned_run).prior
+    assert student.prior_decoder is None
+
+
+def test_a_run_that_starts_from_it_keeps_the_prior_decoder(learned_run, train_into, tmp_path):
+    begun = train_into(tmp_path / "begun", f"start.model={learned_run}", "start.decoder=keep", "localizer.rounds=2")
+    assert read_card(begun).prior == read_card(learned_run).prior
+    weights, ours = (load_model(folder).net.prior.state_dict() for folder in (learned_run, begun))
+    assert all(torch.equal(weights[name], ours[name]) for name in weights)
+
+
+def test_another_prior_is_refused_when_a_run_goes_on(learned_run, train_into, red):
+    content = red.read_bytes()
+    try:
+        write_red_prior(red, "1,3,16,16")
+        with pytest.raises(ColocamError, match=r"was begun with the prior red \(SHA-256 .*give the same file"):
+            train_into(learned_run, *TWO, f"localizer.prior={red}")
+    finally:
+        red.write_bytes(content)
+
+
+def test_an_interrupted_run_goes_on_and_learns_the_same(learned_run, red, train_into, tmp_path, monkeypatch):
+    """Stopped after some frames were seen, and again between steps."""
+    monkeypatch.setattr(module, "STEPS", 250)
+    see, stopped = module.kept_maps, []
+
+    def stop_once(folder, name, counts, make, text):
+        def once(at):
+            if at == 1 and not stopped:
+                stopped.append(at)
+                raise KeyboardInterrupt
+            return make(at)
+
+        return see(folder, name, counts, once, text)
+
+    monkeypatch.setattr(module, "kept_maps", stop_once)
+    folder = tmp_path / "run"
+    with pytest.raises(ColocamError, match="run the same command again"):
+        train_into(folder, *TWO, f"localizer.prior={red}")
+    assert stopped == [1]
+    train_into(folder, *TWO, f"localizer.prior={red}")
+    (one, _), (other, _) = (load_checkpoint(run / "colocam" / "prior", "best") for run in (learned_run, folder))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_run_without_a_prior_has_none(own_run):
+    assert read_card(own_run).prior is None
+    assert read_card(own_run).prior_decoder is None
+
+
+def test_a_missing_prior_is_refused_before_training(train_into, tmp_path):
+    with pytest.raises(ColocamError, match="no prior at "):
+        train_into(tmp_path / "new", *TWO, f"localizer.prior={tmp_path / 'missing.onnx'}")
+    assert not (tmp_path / "new").exists()
