@@ -24,10 +24,10 @@ def sigmoid(logits):
 
 
 def weighed_by_hand(maps, seen):
-    """S (0.1 + s), scaled to the maximum of S, where both correlate by 0.3 or more: frame by frame, in float64."""
+    """(S s)^0.6, scaled to the maximum of S, where both correlate by 0.3 or more: frame by frame, in float64."""
     expected = []
     for one, prior in zip(maps.astype(np.float64), seen.astype(np.float64), strict=True):
-        product = one * (0.1 + prior)
+        product = (one * prior) ** 0.6
         varies = one.std() > 0 and prior.std() > 0
         agrees = varies and np.corrcoef(one.ravel(), prior.ravel())[0, 1] >= 0.3
         expected.append(product * one.max() / product.max() if agrees else one)

@@ -2,16 +2,18 @@
 
 With S the map of the decoder, s that of the prior decoder, both in 0–1,
 
-    S' = S ⊙ (0.1 + s),
+    S' = (S ⊙ s)^0.6,
 
 scaled to the maximum of S, in frames where s and S correlate.
+
+Tests: tests/models/test_prior_decoder.py.
 """
 
 import torch
 from torch import Tensor
 
-FLOOR = 0.1
-"""What the prior does not see at all keeps a share of its heat, 0.1 / 1.1."""
+POWER = 0.6
+"""A little more than a geometric mean, so that the threshold of S suits S', too."""
 AGREEMENT = 0.3
 """Correlation of s and S from which a frame is weighed. Below it, the prior mostly sees something else."""
 TINY = 1e-12
@@ -27,7 +29,7 @@ def weighed(map_logits: Tensor, seen: Tensor) -> Tensor:
         seen: the same of the prior decoder.
     """
     maps, prior = torch.sigmoid(_odds(map_logits)), torch.sigmoid(_odds(seen))
-    product = maps * (FLOOR + prior)
+    product = (maps * prior) ** POWER
     highest = product.amax((2, 3), keepdim=True).clamp(min=TINY)
     product = product * (maps.amax((2, 3), keepdim=True) / highest)
     agrees = _correlation(maps, prior) >= AGREEMENT
