@@ -77,7 +77,9 @@ def test_another_look_at_a_small_object_gives_tighter_labels(half, helps, tmp_pa
         frame[middle - half : middle + half, middle - half : middle + half] = 255
     net = torch.nn.Identity()
     net.classifier = SimpleNamespace(logits=lambda images: torch.tensor([[9.0, 0.0]]).repeat(len(images), 1))
-    card = SimpleNamespace(tags=("cat", "dog"), size=SIZE, threshold=0.5, chooser="largest", color_mean="off")
+    card = SimpleNamespace(
+        tags=("cat", "dog"), size=SIZE, threshold=0.5, chooser="largest", color_mean="off", prior_decoder=None
+    )
     monkeypatch.setattr(module, "model_mapper", lambda _: Mapper(by_coarse_cells))
     truth = F.interpolate(torch.from_numpy(frames[..., 0])[:, None].float(), SIDE, mode="area")[:, 0].numpy() > 127
     model, cpu, extra = SimpleNamespace(net=net, card=card), torch.device("cpu"), []

@@ -165,7 +165,7 @@ def run_pipeline(
         motion = WeighWindows() if windows else WeighByPast()
     observed = find_candidates(ahead(mapped, 1, "maps"), settings.threshold_of, settings.boxes_of, motion)
     if settings.looks > 1:
-        enlarger = Enlarger(how, rows, windows=windows)
+        enlarger = Enlarger(how, rows, windows=windows, prior=settings.card.prior_decoder is not None)
         second: SecondLook | SeveralLooks = SecondLook(enlarger, settings.threshold_of, settings.boxes_of)
         if settings.options.instances:
             second = SeveralLooks(enlarger, settings.threshold_of, Calibration.of(settings.card.presence))

@@ -77,16 +77,22 @@ class Enlarger:
         settings: how maps are post-processed, and the network.
         rows: frames of a network pass.
         windows: whether frames come window by window, as with ``smooth="offline"``.
+        prior: whether the network weighs its maps by a prior decoder.
     """
 
-    def __init__(self, settings: MapSettings, rows: int, *, windows: bool) -> None:
-        self.settings, self.rows, self.windows = settings, rows, windows
+    def __init__(self, settings: MapSettings, rows: int, *, windows: bool, prior: bool) -> None:
+        self.settings, self.rows, self.windows, self.prior = settings, rows, windows, prior
         self._position = 0  # frames before those that are looked at
         self._stream = secrets.randbits(62)  # as no other process will choose
 
     def move_on(self, frames: int) -> None:
         """All is seen of so many frames."""
         self._position += frames
+
+    def square(self, observation: FrameObservation, box: Float64Array) -> Square | None:
+        """The square to look at for a box of the frame; None if the network sees it well enough."""
+        weighed = self.prior or observation.seen is not None
+        return square_around(box, len(observation.levels), self.settings.network.shape.size, prior=weighed)
 
     def classes(self, frames: Observations) -> list[int]:
         """The class of each frame: the one that was given, or that of its window or, without windows, its own."""
@@ -149,11 +155,9 @@ class SecondLook:
 
     def look(self, frames: Observations, pool: ThreadPoolExecutor, looks: int) -> None:
         """Look ``looks`` times; set ``candidates``, ``levels``, ``raw_map`` and ``look`` where a look is used."""
-        thresholds, size = self._threshold_of(_logits(frames)), self._enlarger.settings.network.shape.size
+        thresholds, square_of = self._threshold_of(_logits(frames)), self._enlarger.square
         for _ in range(looks):
-            squares = [
-                _square_of(one, one.candidates.boxes[0], size) if len(one.candidates.boxes) else None for one in frames
-            ]
+            squares = [square_of(one, one.candidates.boxes[0]) if len(one.candidates.boxes) else None for one in frames]
             places = [Place(at, square) for at, square in enumerate(squares) if square is not None]
             if not places:
                 break
@@ -249,13 +253,12 @@ class SeveralLooks:
 
     def _closer(self, frames: Observations, objects: list[list[Found]]) -> tuple[list[int], list[Places]]:
         """Objects that are worth a closer look: their indices in their frames, and where to look, in rounds."""
-        size = self._enlarger.settings.network.shape.size
         indices: list[int] = []
         rounds: list[Places] = []
         for index in range(min(max(map(len, objects)), MOST_OBJECTS)):
             places = []
             for at, (frame, of_frame) in enumerate(zip(frames, objects, strict=True)):
-                square = _square_of(frame, of_frame[index].box, size) if index < len(of_frame) else None
+                square = self._enlarger.square(frame, of_frame[index].box) if index < len(of_frame) else None
                 if square is not None and square.pixels(frame.frame.image.shape, len(frame.levels)) >= LEAST_PIXELS:
                     places.append(Place(at, square))
             indices += [index] * len(places)
@@ -348,10 +351,6 @@ def look_again(
         for frames in observed:
             second.look(frames, pool, looks)
             yield frames
-
-
-def _square_of(observation: FrameObservation, box: Float64Array, size: int) -> Square | None:
-    return square_around(box, len(observation.levels), size, prior=observation.seen is not None)
 
 
 def _logits(frames: Observations) -> Float32Array:

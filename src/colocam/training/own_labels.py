@@ -148,13 +148,13 @@ def _look_again(
     A look counts under the conditions of :mod:`colocam.inference.second_look`. Around its square, the map is 0: these
     pixels are outside the box, which is all that labels need of them.
     """
-    rule, side = find_chooser(card.chooser), maps.shape[1]
+    rule, side, weighed = find_chooser(card.chooser), maps.shape[1], card.prior_decoder is not None
     looked, moved = maps.copy(), boxes.copy()
     for part, windows in window_batches(samples, frames_per_pass(device), windows=mapper.color_mean == "clip"):
         squares = {
             row: square
             for row in range(part.start, part.stop)
-            if has_box[row] and (square := square_around(boxes[row], side, card.size)) is not None
+            if has_box[row] and (square := square_around(boxes[row], side, card.size, prior=weighed)) is not None
         }
         if not squares:
             continue
