@@ -174,10 +174,12 @@ def train(
 ) -> None:
     """Train a model on videos with one tag each. Ctrl-C stops it; the same command continues."""
     from colocam.config import load_config
+    from colocam.config.card import read_card
     from colocam.errors import ColocamError, NearChanceError
     from colocam.evaluation.glance import Glances
+    from colocam.evaluation.result import say_learned_from
     from colocam.training import train as run_training
-    from colocam.training.start import default_preset
+    from colocam.training.start import default_preset, start_folder
 
     changes = list(overrides or [])
     if teacher is not None:
@@ -189,6 +191,8 @@ def train(
     chosen = load_config(preset or ("laptop" if start else default_preset(device)), config, changes)
     if is_first() and (preset is None or chosen.start is not None):
         say(_what_is_trained(preset, chosen.start.model if chosen.start else None))
+        if chosen.start is not None:
+            say_learned_from(read_card(start_folder(chosen.start.model)))
     if test_boxes is not None and not test_boxes.is_file():  # before training, not hours later
         raise ColocamError(f"--test-boxes {test_boxes}: there is no such file")
     picture = Glances(out / "picture.jpg", out, None, {"start": 1, **dict.fromkeys(chosen.methods, 1)})
