@@ -131,3 +131,16 @@ def test_a_card_of_before_has_none(own_run):
     del card["prior_decoder"]
     (own_run / "model.json").write_text(json.dumps(card))
     assert read_card(own_run).prior_decoder is None
+
+
+def test_the_decoder_can_be_asked_by_itself(weighed_run, frames):
+    net = load_model(weighed_run).net
+    pictures = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    with torch.inference_mode():
+        before = net(pictures).map_logits
+        with net.unweighed():
+            alone = net(pictures).map_logits
+        features = net.classifier.encoder(pictures)
+        step = pictures.shape[-1] // (net.map_size or pictures.shape[-1])
+        torch.testing.assert_close(alone, net.decoder(pictures[:, :, ::step, ::step], features))
+        assert torch.equal(net(pictures).map_logits, before)

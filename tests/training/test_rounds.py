@@ -50,7 +50,7 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(damage, trained, train, t
     monkeypatch.setattr(labels_module, "raise_if_stopped", raise_once)
     with pytest.raises(InterruptedRunError, match="labels of the next round"):
         train(out, "crop_head=true")
-    assert json.loads((out / "colocam" / "round-1" / "labels.json").read_text()) == {"clips": 1}
+    assert json.loads((out / "colocam" / "round-1" / "labels.json").read_text()) == {"parts": 1}
     if damage:
         (out / "colocam" / "round-1" / damage).write_bytes(b"\x93NUMPY")
     train(out, "crop_head=true")

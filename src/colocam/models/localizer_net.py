@@ -7,6 +7,8 @@ S ⊙ A² above :data:`THRESHOLD` of its maximum that holds the maximum.
 Tests: tests/models/test_networks.py, tests/models/test_object_crop.py, tests/models/test_class_in_map.py.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
@@ -156,6 +158,15 @@ class LocalizerNet(nn.Module):
         small = frames[:, :, ::step, ::step]
         map_logits: Tensor = self.decoder(small, features)
         return map_logits if self.prior is None else weighed(map_logits, self.prior(small, features))
+
+    @contextmanager
+    def unweighed(self) -> Iterator[None]:
+        """Give the maps of the decoder alone inside this block."""
+        prior, self.prior = self.prior, None
+        try:
+            yield
+        finally:
+            self.prior = prior
 
     def maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
         """Map logits and activations alone, which saves the pass that reads the class at another size."""

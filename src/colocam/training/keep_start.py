@@ -177,9 +177,13 @@ def reading_helps(model: Model, validator: Validator) -> bool:
 
 @torch.inference_mode()
 def likelihood(model: Model, validator: Validator) -> Likelihood:
-    """How likely the tags of the validation frames are in whole frames, and in crops around the boxes of a model."""
+    """How likely the tags of the validation frames are in whole frames, and in crops around the boxes of a model.
+
+    The decoder is asked by itself: where a prior weighs its maps, boxes are tighter and crops have less context.
+    """
     net, card, samples, device = model.net, model.card, validator.samples, validator.device
-    levels = [torch.from_numpy(maps) for maps in map_batches(model_mapper(model), samples, card.size, device)]
+    with net.unweighed():
+        levels = [torch.from_numpy(maps) for maps in map_batches(model_mapper(model), samples, card.size, device)]
     maps = torch.cat(levels).numpy()
     corners, has_box = boxes_of_shots(maps, card.threshold, card.chooser, samples.indices.clips.numpy())
     boxes = torch.from_numpy(corners).float() / maps.shape[1]
