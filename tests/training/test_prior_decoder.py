@@ -14,8 +14,10 @@ from colocam.models import localizer_net as network
 from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import prior_decoder as module
+from colocam.training.keep_start import likelihood
 from colocam.training.own_labels import SIDE
 from colocam.training.rounds import best_model
+from colocam.training.validation import Validator
 from colocam.utils.digests import file_digest
 from colocam.utils.tensors import load_checkpoint
 from tests.helpers.red_prior import write_red_prior
@@ -95,6 +97,23 @@ def test_a_run_that_starts_from_it_keeps_the_prior_decoder(learned_run, train_in
     assert read_card(begun).prior == read_card(learned_run).prior
     weights, ours = (load_model(folder).net.prior.state_dict() for folder in (learned_run, begun))
     assert all(torch.equal(weights[name], ours[name]) for name in weights)
+
+
+def test_the_decoder_of_a_start_is_asked_by_itself(learned_run):
+    """Boxes of weighed maps are tighter: with them, tags were less likely in crops, and good decoders thrown away."""
+    run, model = open_run(learned_run, "cpu"), load_model(learned_run)
+    validator = Validator(
+        spread_samples(run.clips("val"), model.card.tags, 4),
+        None,
+        model.card.tags,
+        run.config.frames,
+        run.device,
+        "cam",
+    )
+    asked = likelihood(model, validator)
+    assert model.net.prior is not None
+    model.net.prior = None
+    assert likelihood(model, validator) == asked
 
 
 def test_another_prior_is_refused_when_a_run_goes_on(learned_run, train_into, red):
