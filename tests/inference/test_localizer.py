@@ -64,7 +64,7 @@ def test_it_says_what_the_network_says(trained, video):
         probabilities, heat = logits[0].softmax(0), map_logits[0].softmax(0)[1].numpy()
         assert one.tag == card["tags"][int(probabilities.argmax())]
         slope, offset = card["presence"]
-        sure = np.sort((255 * heat).astype(int).flatten())[-(SIDE**2 // 100) :].mean() / 255
+        sure = np.sort((255 * heat).astype(int).flatten())[-(3 * SIDE**2 // 1000) :].mean() / 255
         nothing = np.exp(ZERO_OF_FRAME) * (1 - sure) / sure
         against = np.exp(-np.clip(slope * float(peaks.max()) + offset, -LIMIT, LIMIT)) + nothing
         assert one.presence == pytest.approx(expit(-np.log(against) + np.log(FIRST / (1 - FIRST))), abs=2e-3)
