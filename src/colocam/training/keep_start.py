@@ -20,13 +20,13 @@ from torch import Tensor
 
 from colocam.config.card import Card
 from colocam.maps.mapper import map_batches, model_mapper
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import Classifier
 from colocam.models.localizer_net import expanded
 from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.temporal.path import boxes_of_shots
 from colocam.training.loop import Journal
-from colocam.training.prior_decoder import prior_decoder_of
+from colocam.training.prior_decoder import prior_decoder_of, with_prior
 from colocam.training.rounds import OWN, best_model
 from colocam.training.start import open_start
 from colocam.training.validation import Validator
@@ -83,13 +83,10 @@ def with_classifier(run: Run, classifier: Classifier, method: str) -> Model | No
     model = open_start(run.config)
     if model is None:
         return None
-    prior = prior_decoder_of(run, method)
-    channels = prior and prior.channels
-    net = LocalizerNet(classifier, model.card.decoder, map_size=model.card.map_size, prior=channels)
+    prior = prior_decoder_of(run, method, model)
+    net = with_prior(classifier, model.card.decoder, prior, map_size=model.card.map_size)
     net.decoder.load_state_dict(model.net.decoder.state_dict())
-    if prior is not None:
-        prior.fill(net)
-    changed = {"tags": run.catalogue.tags, "prior_decoder": channels}
+    changed = {"tags": run.catalogue.tags, "prior_decoder": prior and prior.channels}
     return Model(net.to(run.device).eval(), model.card.model_copy(update=changed))
 
 

@@ -26,12 +26,13 @@ from colocam.data.frame_cache import CachedClip
 from colocam.maps.prior import open_prior
 from colocam.models import Classifier, LocalizerNet
 from colocam.models.classifier import at_side
+from colocam.models.model_file import Model
 from colocam.run import Run
 from colocam.training.distributed import first
 from colocam.training.loop import Journal, Task, Validation, fit
 from colocam.training.own_labels import SIDE, kept_maps
 from colocam.training.start import open_start
-from colocam.types import Levels
+from colocam.types import Levels, ReadInMap
 from colocam.utils.prefetch import Tensors
 from colocam.utils.tensors import generator, load_checkpoint
 
@@ -56,22 +57,23 @@ class PriorDecoder(NamedTuple):
     channels: tuple[int, ...]
     weights: Mapping[str, Tensor]
 
-    def fill(self, net: LocalizerNet) -> None:
-        """Give its weights to a network with such a decoder."""
-        assert net.prior is not None
-        net.prior.load_state_dict(dict(self.weights))
-
 
 def channels_of(settings: LocalizerStage) -> tuple[int, ...]:
     """Channels of a prior decoder: half of those of the decoder, since it draws what any object has."""
     return tuple(max(width // 2, 1) for width in settings.decoder)
 
 
-def prior_decoder_of(run: Run, method: str) -> PriorDecoder | None:
-    """The prior decoder of a method: its own, or that of the model the run starts from; None: there is none."""
+def prior_decoder_of(run: Run, method: str, start: Model | None = None) -> PriorDecoder | None:
+    """The prior decoder of a method: its own, or that of the model the run starts from; None: there is none.
+
+    Args:
+        run: the run.
+        method: name in ``METHODS``.
+        start: the model that the run starts from, where it is already open.
+    """
     settings, folder = run.config.stage2(method), run.folder / method / FOLDER
     if settings.prior is None:
-        start = open_start(run.config)
+        start = start or open_start(run.config)
         if start is None or start.net.prior is None or start.card.prior_decoder is None:
             return None
         return PriorDecoder(start.card.prior_decoder, start.net.prior.state_dict())
@@ -105,7 +107,6 @@ def _seen(prior: Path, samples: Samples, folder: Path, device: torch.device) -> 
     """(N, SIDE, SIDE) what the prior sees in frames; the folder keeps it."""
     network = open_prior(prior, device)
     together = 8 * BATCH if network.gpu is not None else BATCH  # on a CPU each takes half a second
-
     parts = [slice(start, start + together) for start in range(0, len(samples), together)]
 
     def see(at: int) -> Levels:
@@ -180,10 +181,24 @@ def prior_task(run: Run, classifier: Classifier, method: str, samples: Samples, 
 
 
 def with_prior(
-    classifier: Classifier, settings: LocalizerStage, map_size: int | None, found: PriorDecoder | None
+    classifier: Classifier,
+    channels: tuple[int, ...],
+    prior: PriorDecoder | None,
+    *,
+    map_size: int | None,
+    crop_head: bool = False,
+    class_in_map: ReadInMap = False,
 ) -> LocalizerNet:
-    """An untrained localizer whose maps a prior decoder weighs, if there is one."""
-    net = LocalizerNet(classifier, settings.decoder, map_size=map_size, prior=found and found.channels)
-    if found is not None:
-        found.fill(net)
+    """A localizer with an untrained decoder, whose maps a trained prior decoder weighs, if there is one."""
+    net = LocalizerNet(
+        classifier,
+        channels,
+        map_size=map_size,
+        crop_head=crop_head,
+        class_in_map=class_in_map,
+        prior=prior and prior.channels,
+    )
+    if prior is not None:
+        assert net.prior is not None
+        net.prior.load_state_dict(dict(prior.weights))
     return net

@@ -14,14 +14,14 @@ from colocam.config.card import Card, LearnedPrior, read_card
 from colocam.data.frame_cache import CachedClip, cache_frames
 from colocam.errors import ColocamError
 from colocam.losses import Term
-from colocam.models import Classifier, LocalizerNet
+from colocam.models import Classifier
 from colocam.models.model_file import Model, load_model
 from colocam.run import Run
 from colocam.temporal.presence import Calibration
 from colocam.training.distributed import first
 from colocam.training.loop import AfterEpoch, Journal, fit
 from colocam.training.own_labels import own_labels
-from colocam.training.prior_decoder import prior_decoder_of
+from colocam.training.prior_decoder import prior_decoder_of, with_prior
 from colocam.training.stage2 import localizer_task
 from colocam.training.start import start_folder
 from colocam.training.validation import Validator
@@ -105,16 +105,14 @@ def best_model(
     assert saved is not None
     decoder, state = saved
     prior = prior_decoder_of(run, method)
-    net = LocalizerNet(
+    net = with_prior(
         classifier,
         settings.decoder,
+        prior,
         map_size=frames.map_size,
         crop_head=crop_head,
         class_in_map=class_in_map,
-        prior=prior and prior.channels,
     )
-    if prior is not None:
-        prior.fill(net)
     with explain_damage(folder, "best"):
         net.decoder.load_state_dict(decoder)
         threshold = state["threshold"]

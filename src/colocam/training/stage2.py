@@ -91,7 +91,7 @@ def localizer_task(
     settings, device = config.stage2(method), validator.device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        net = with_prior(classifier, settings, config.frames.map_size, prior).to(device)
+        net = with_prior(classifier, settings.decoder, prior, map_size=config.frames.map_size).to(device)
     if (start := open_start(config)) is not None:
         net.decoder.load_state_dict(start.net.decoder.state_dict())
     resize, size, side = config.frames.resize, config.frames.crop, config.frames.map_side
