@@ -24,10 +24,10 @@ def sigmoid(logits):
 
 
 def weighed_by_hand(maps, seen):
-    """(S s)^0.6, scaled to the maximum of S, where both correlate by 0.3 or more: frame by frame, in float64."""
+    """(S s)^0.7, scaled to the maximum of S, where both correlate by 0.3 or more: frame by frame, in float64."""
     expected = []
     for one, prior in zip(maps.astype(np.float64), seen.astype(np.float64), strict=True):
-        product = (one * prior) ** 0.6
+        product = (one * prior) ** 0.7
         varies = one.std() > 0 and prior.std() > 0
         agrees = varies and np.corrcoef(one.ravel(), prior.ravel())[0, 1] >= 0.3
         expected.append(product * one.max() / product.max() if agrees else one)

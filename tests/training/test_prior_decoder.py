@@ -5,18 +5,16 @@ import pytest
 import torch
 
 from colocam.config.card import LearnedPrior, read_card
+from colocam.data.augment import placed, sample_places
 from colocam.data.batches import spread_samples
 from colocam.errors import ColocamError
-from colocam.maps.mapper import map_batches, model_mapper
 from colocam.maps.prior import open_prior
 from colocam.models import foreground
-from colocam.models import localizer_net as network
 from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import prior_decoder as module
 from colocam.training.keep_start import likelihood
 from colocam.training.own_labels import SIDE
-from colocam.training.rounds import best_model
 from colocam.training.validation import Validator
 from colocam.utils.digests import file_digest
 from colocam.utils.tensors import load_checkpoint
@@ -66,17 +64,45 @@ def test_what_the_prior_sees_is_stored_frame_by_frame(learned_run, red):
         assert stored[row].mean() == pytest.approx(mean, abs=2)
 
 
-def test_the_maps_of_a_round_are_weighed_before_its_boxes_become_labels(learned_run, monkeypatch):
-    run = open_run(learned_run, "cpu")
-    model = best_model(run, run.classifier(), "colocam", learned_run / "colocam" / "round-1")
-    samples = spread_samples(run.clips("train")[:2], model.card.tags, per_clip=4)
-    calls = []
-    monkeypatch.setattr(network, "weighed", lambda maps, seen: calls.append(seen) or maps)
-    list(map_batches(model_mapper(model), samples, model.card.size, run.device))
-    assert calls
-    torch.testing.assert_close(
-        foreground(calls[0]).numpy(), drawn(model.net, samples, model.card.size)[: len(calls[0])], atol=1e-5, rtol=0
-    )
+def test_the_prior_changes_nothing_in_the_first_decoder(learned_run, train_into, tmp_path):
+    """Labels of a round come from maps that are not weighed: without its prior decoder, it is the model of tags alone."""
+    alone = load_model(train_into(tmp_path / "alone", *TWO)).net.decoder.state_dict()
+    taught = load_model(learned_run).net.decoder.state_dict()
+    assert all(torch.equal(alone[name], taught[name]) for name in alone)
+
+
+def test_pasted_objects_hide_what_was_there():
+    """A quarter of the frame, in its middle: the other frame's right half, of which the prior sees all."""
+    frames, target = torch.zeros(2, 3, 32, 32), torch.full((2, 1, 16, 16), 0.2)
+    masks = torch.zeros(1, 8, 8, dtype=torch.uint8)
+    masks[:, :, 4:] = 255
+    loaded = {
+        "objects": torch.full((1, 3, 32, 32), 200, dtype=torch.uint8),
+        "masks": masks,
+        "places": torch.tensor([[0.5, 0.0, 0.0, 1.0]]),
+        "pasted": torch.tensor([1]),
+    }
+    module.paste_objects(frames, target, loaded)
+    assert not frames[0].any()
+    assert (target[0] == 0.2).all()
+    assert frames[1, 0, 12:20, 18:22].eq(200).all()
+    assert not frames[1, 0, :, :14].any()
+    assert target[1, 0, 6:10, 9:11].eq(1).all()
+    assert target[1, 0, :, :7].eq(0.2).all()
+
+
+def test_a_pasted_frame_lies_inside_and_may_be_mirrored():
+    picture = torch.arange(4.0)[None, None, None].expand(1, 1, 4, 4)
+    places = torch.tensor([[0.5, 0.5, -0.5, -1.0]])  # the upper right quarter
+    small = placed(picture, places, 8)[0, 0]
+    assert small[:4, 4:].mean(0).tolist() == [3, 2, 1, 0]
+    assert not small[4:].any()
+    assert not small[:, :4].any()
+    sampled = sample_places(1000, 0.25, torch.Generator().manual_seed(0))
+    sides, centers = sampled[:, 0], sampled[:, 1:3]
+    assert 0.25 <= sides.min() < 0.26
+    assert 0.98 < sides.max() <= 1
+    assert ((centers.abs() + sides[:, None]) <= 1 + 1e-6).all()
 
 
 def test_the_card_names_the_prior_and_its_decoder(learned_run, red):

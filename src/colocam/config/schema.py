@@ -268,6 +268,8 @@ class LocalizerStage(Optimization):
     prior: Path | None = None
     """ONNX file of a network of which a second decoder learns what stands out, to weigh the maps
     (docs/method/prior.md)."""
+    prior_width: Fraction = 0.5
+    """Channels of this second decoder, relative to those of the decoder."""
     jitter: NonNegative = 0.0
     """From the second round on: random brightness, contrast and saturation by up to this factor."""
     decoder: tuple[Width, ...] = (256, 128, 64, 32, 16)

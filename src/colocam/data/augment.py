@@ -71,6 +71,26 @@ def resized_crop(frames: Tensor, crops: Tensor, size: int) -> Tensor:
     return F.grid_sample(frames.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
 
 
+def sample_places(batch: int, smallest: float, generator: torch.Generator) -> Tensor:
+    """Sample where a shrunk frame lies in another one: (B, 4) its side, the center x and y in −1–1, 1 or −1 (mirrored).
+
+    The logarithm of the side is uniform between that of ``smallest`` and 0; the frame lies inside the other one.
+    """
+    sides, *centers = torch.rand((3, batch), generator=generator)
+    mirrored = 2 * torch.randint(2, (batch,), generator=generator) - 1
+    sides = smallest**sides
+    return torch.stack([sides, *((1 - sides) * (2 * center - 1) for center in centers), mirrored], dim=1)
+
+
+def placed(images: Tensor, places: Tensor, size: int) -> Tensor:
+    """Shrink (B, C, R, R) images to the (B, 4) places of :func:`sample_places`: (B, C, size, size), 0 around them."""
+    side, x, y, mirrored = places.unbind(1)
+    none = torch.zeros_like(side)
+    rows = [mirrored / side, none, -mirrored * x / side, none, 1 / side, -y / side]
+    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), [*images.shape[:2], size, size], align_corners=False)
+    return F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
 def sample_blurs(batch: int, most: float, generator: torch.Generator) -> Tensor:
     """Sample (B,) σ of a blur: 0 for half of the frames, uniform up to ``most`` for the others."""
     return most * (2 * torch.rand(batch, generator=generator) - 1).clamp(min=0)

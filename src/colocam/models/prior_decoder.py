@@ -2,7 +2,7 @@
 
 With S the map of the decoder, s that of the prior decoder, both in 0–1,
 
-    S' = (S ⊙ s)^0.6,
+    S' = (S ⊙ s)^0.7,
 
 scaled to the maximum of S, in frames where s and S correlate.
 
@@ -12,7 +12,7 @@ Tests: tests/models/test_prior_decoder.py.
 import torch
 from torch import Tensor
 
-POWER = 0.6
+POWER = 0.7
 """A little more than a geometric mean, so that the threshold of S suits S', too."""
 AGREEMENT = 0.3
 """Correlation of s and S from which a frame is weighed. Below it, the prior mostly sees something else."""

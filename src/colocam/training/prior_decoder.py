@@ -3,7 +3,7 @@
     prior ─► what it sees in some frames of each clip ─► prior decoder, on the same frozen features as the first
 
 It minimizes the cross-entropy of its map s with that of the prior, in random parts of these frames with other colors
-(docs/method/prior.md). Tags play no part in it.
+(docs/method/prior.md). Onto half of them, the object of another frame is pasted. Tags play no part in it.
 
 Tests: tests/training/test_prior_decoder.py.
 """
@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from colocam.config import LocalizerStage
-from colocam.data.augment import jitter, resized_crop, sample_jitter, sample_resized_crops
+from colocam.data.augment import jitter, placed, resized_crop, sample_jitter, sample_places, sample_resized_crops
 from colocam.data.batches import BatchIndices, Samples, read_frames, spread_samples
 from colocam.data.frame_cache import CachedClip
 from colocam.maps.prior import open_prior
@@ -44,6 +44,10 @@ STEPS, BATCH, RATE = 800, 16, 0.1
 """Steps in all, at least once through the frames; frames of a step; learning rate at the start."""
 AREA, ASPECT, COLORS = (0.25, 1.0), 0.6, 0.3
 """Random parts of a frame: their share of it, the range of the logarithm of their aspect ratio, change of colors."""
+PASTED, SMALLEST = 2, 0.25
+"""Every second frame of a step gets the object of another one, whose frame is shrunk to this side at least."""
+OUTSIDE, INSIDE = 0.3, 0.7
+"""Of what the prior sees: below and above, a pixel is pasted not at all or fully."""
 
 
 class PriorDecoder(NamedTuple):
@@ -59,8 +63,8 @@ class PriorDecoder(NamedTuple):
 
 
 def channels_of(settings: LocalizerStage) -> tuple[int, ...]:
-    """Channels of a prior decoder: half of those of the decoder, since it draws what any object has."""
-    return tuple(max(width // 2, 1) for width in settings.decoder)
+    """Channels of a prior decoder: fewer than those of the decoder, since it draws what any object has."""
+    return tuple(max(round(settings.prior_width * width), 1) for width in settings.decoder)
 
 
 def prior_decoder_of(run: Run, method: str, start: Model | None = None) -> PriorDecoder | None:
@@ -155,16 +159,27 @@ def prior_task(run: Run, classifier: Classifier, method: str, samples: Samples, 
     def load(indices: BatchIndices, step: int) -> Tensors:
         rng, places = generator(config.seed, "augment prior", step), zip(indices.clips, indices.frames, strict=True)
         rows = [row_of[int(clip), int(frame)] for clip, frame in places]
-        return {
+        loaded = {
             "frames": read_frames(samples.clips, indices),
             "seen": torch.from_numpy(seen[rows]),
             "parts": sample_resized_crops(indices.whole, AREA, ASPECT, rng)[indices.rows],
             "colors": sample_jitter(indices.whole, COLORS, rng)[indices.rows],
         }
+        here = torch.arange(indices.whole)[indices.rows]
+        pasted = here[here % PASTED == 0]
+        givers = torch.randint(len(samples), (indices.whole,), generator=rng)[pasted]
+        return loaded | {
+            "objects": read_frames(samples.clips, samples.indices.part(givers.tolist())),
+            "masks": torch.from_numpy(seen[givers.numpy()]),
+            "places": sample_places(indices.whole, SMALLEST, rng)[pasted],
+            "pasted": pasted - indices.start,
+        }
 
     def terms(indices: BatchIndices, loaded: Tensors, step: int, epoch: int) -> dict[str, Tensor]:  # noqa: ARG001 - the loop's
-        frames = jitter(resized_crop(loaded["frames"], loaded["parts"], size), loaded["colors"])
-        target = resized_crop(loaded["seen"][:, None], loaded["parts"], side)[:, 0] / 255
+        frames = resized_crop(loaded["frames"], loaded["parts"], size)
+        target = resized_crop(loaded["seen"][:, None], loaded["parts"], side) / 255
+        paste_objects(frames, target, loaded)
+        frames, target = jitter(frames, loaded["colors"]), target[:, 0]
         with torch.no_grad(), half():
             features = classifier.encoder(frames)
         with half():
@@ -178,6 +193,30 @@ def prior_task(run: Run, classifier: Classifier, method: str, samples: Samples, 
     return Task(
         f"{method}, prior", decoder, [(list(decoder.parameters()), 1.0)], optimization, plan, load, terms, validate
     )
+
+
+def paste_objects(frames: Tensor, target: Tensor, loaded: Tensors) -> None:
+    """Paste what the prior sees in other frames, in place.
+
+    Where a is the share of a pixel that is pasted, with O and s the other frame and what the prior sees in it,
+
+        X ← a O + (1 − a) X,    y ← max(s, (1 − a) y).
+
+    Args:
+        frames: X (B, 3, H, H).
+        target: y (B, 1, M, M), what the prior sees in them.
+        loaded: ``objects`` (P, 3, R, R), ``masks`` (P, S, S) in 8 bits, ``places`` (P, 4) of :func:`sample_places`, and
+            ``pasted`` (P,), the rows that get one.
+    """
+    rows, places, side = loaded["pasted"], loaded["places"], target.shape[-1]
+    if not len(rows):
+        return
+    objects = placed(loaded["objects"], places, frames.shape[-1])
+    seen = placed(loaded["masks"][:, None], places, side) / 255
+    share = ((seen - OUTSIDE) / (INSIDE - OUTSIDE)).clamp(0, 1)
+    large = F.interpolate(share, size=frames.shape[-1], mode="bilinear", align_corners=False)
+    frames[rows] = large * objects + (1 - large) * frames[rows]
+    target[rows] = torch.maximum(seen, (1 - share) * target[rows])
 
 
 def with_prior(

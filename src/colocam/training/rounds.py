@@ -187,7 +187,8 @@ def _labels_of_round(
 ) -> CamStore:
     model = best_model(run, classifier, method, folder)
     say_color_mean(run, f"{method}, {folder.name.replace('-', ' ')}", model.card)
-    return own_labels(model, clips, folder, run.device)
+    with model.net.unweighed():  # labels of weighed maps gain on stills and films, and lose in dense video
+        return own_labels(model, clips, folder, run.device)
 
 
 def say_color_mean(run: Run, phase: str, card: Card) -> None:
