@@ -65,7 +65,7 @@ def test_what_the_prior_sees_is_stored_frame_by_frame(learned_run, red):
 
 
 def test_the_prior_changes_nothing_in_the_first_decoder(learned_run, train_into, tmp_path):
-    """Labels of a round come from maps that are not weighed: without its prior decoder, it is the model of tags alone."""
+    """Labels of rounds come from maps that are not weighed: without its prior decoder, it learned from tags alone."""
     alone = load_model(train_into(tmp_path / "alone", *TWO)).net.decoder.state_dict()
     taught = load_model(learned_run).net.decoder.state_dict()
     assert all(torch.equal(alone[name], taught[name]) for name in alone)

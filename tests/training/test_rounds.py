@@ -10,7 +10,7 @@ import torch
 
 from colocam import evaluate
 from colocam.errors import ColocamError, InterruptedRunError
-from colocam.models import LocalizerNet
+from colocam.models import localizer_net
 from colocam.models.model_file import load_model
 from colocam.run import open_run
 from colocam.training import keep_start, validation
@@ -94,10 +94,8 @@ def test_the_class_is_read_in_the_map_if_this_helps(helps, collection, train, tm
     model = load_model(run)
     assert model.card.class_in_map == model.net.class_in_map == helps
     read = []
-    before = LocalizerNet.features_in_map
-    monkeypatch.setattr(
-        LocalizerNet, "features_in_map", lambda self, *rest: read.append(len(rest[0])) or before(self, *rest)
-    )
+    before = localizer_net._like
+    monkeypatch.setattr(localizer_net, "_like", lambda last, maps: read.append(len(maps)) or before(last, maps))
     evaluate(run, collection.truth)
     assert bool(read) == helps
 

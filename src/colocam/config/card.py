@@ -67,6 +67,8 @@ class Card(BaseModel):
         looks: how often each frame is looked at where nobody says it (docs/method/second-look.md).
         prior: of which it or its teacher learned; None: it learned from tags alone.
         prior_decoder: channels of the decoder that draws what the prior sees and weighs the maps; None: there is none.
+        imagenet: width of the features that ImageNet's 1,000 classes are read from, where their names help to read the
+            class (:mod:`colocam.models.imagenet_names`); None: they do not.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -93,6 +95,7 @@ class Card(BaseModel):
     looks: Looks = 1
     prior: LearnedPrior | None = None
     prior_decoder: Annotated[tuple[Channels, ...], Field(min_length=1, max_length=16)] | None = None
+    imagenet: Channels | None = None
 
     def focus_power(self, *, on: bool | None = None) -> float:
         """Power of the focus, 0 for none; ``on`` overrides whether there is one."""
@@ -102,6 +105,8 @@ class Card(BaseModel):
     def _values_fit(self) -> "Card":
         if self.class_thresholds is not None and len(self.class_thresholds) != len(self.tags):
             raise ValueError(f"class_thresholds has {len(self.class_thresholds)} values for {len(self.tags)} tags")
+        if self.imagenet is not None and self.crop_head:
+            raise ValueError("imagenet and crop_head exclude each other")
         for name, side in (("class_size", self.class_size), ("map_size", self.map_size)):
             if side is not None and self.size % side:
                 raise ValueError(f"{name} must divide size {self.size}, got {side}")

@@ -161,6 +161,9 @@ class ClassifierStage(Optimization):
     """Learning rate at the start."""
     head_lr_factor: Positive = 10.0
     """Learning rate of the last encoder block and the linear head, relative to the rest."""
+    imagenet: Path | None = None
+    """logistic: .safetensors or .pth file of the encoder's weights with their classifier of ImageNet's 1,000 classes,
+    whose names help to tell the tags apart (docs/method/names.md); null: those of the model it starts from, if any."""
     frames_per_clip: Count = 1
     """sgd: random frames of each clip per epoch; logistic: evenly spaced frames of each clip, at most."""
     window: Fraction = 0.6
@@ -168,6 +171,14 @@ class ClassifierStage(Optimization):
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
     jitter: NonNegative = 0.0
     """Random brightness, contrast and saturation by up to this factor."""
+
+    @model_validator(mode="after")
+    def _keeps_its_encoder(self) -> "ClassifierStage":
+        if self.imagenet is not None and self.fit != "logistic":
+            raise ValueError(
+                "classifier.imagenet needs an encoder that stays as loaded: set classifier.fit to logistic"
+            )
+        return self
 
     @property
     def passes(self) -> int:

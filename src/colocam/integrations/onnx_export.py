@@ -162,6 +162,8 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
     except ImportError as error:
         raise not_installed(error, "export-model", "onnx") from error
     size, name = model.card.size, model.card.backbone.name
+    if model.net.names is not None:
+        model.net.names.forget_others()
     for part in model.net.modules():
         if getattr(part, "inplace", False):  # PyTorch takes twice as long to write ReLU6 in place, which Lite0 has
             part.inplace = False  # type: ignore[assignment]

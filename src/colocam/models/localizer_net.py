@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from colocam.errors import ColocamError, first_line
 from colocam.models.cam_formulas import cam, layercam, min_max
-from colocam.models.classifier import Classifier
+from colocam.models.classifier import LEAST_WEIGHT, Classifier
 from colocam.models.decoder import make_decoder
+from colocam.models.imagenet_names import ImagenetNames
 from colocam.models.prior_decoder import weighed
 from colocam.types import ReadInMap
 
@@ -65,6 +66,7 @@ class LocalizerNet(nn.Module):
             ``large``: from both, see :meth:`features_in_map`.
         prior: channels of a second decoder, whose maps weigh those of the first (:mod:`colocam.models.prior_decoder`);
             None: there is none.
+        names: reads the class also by the names of ImageNet's classes; None: nothing does. There is no crop head then.
     """
 
     def __init__(
@@ -76,8 +78,10 @@ class LocalizerNet(nn.Module):
         crop_head: bool = False,
         class_in_map: ReadInMap = False,
         prior: tuple[int, ...] | None = None,
+        names: ImagenetNames | None = None,
     ) -> None:
         super().__init__()
+        self.names = names
         self.map_size = map_size
         self.class_in_map = class_in_map
         self.classifier = classifier.requires_grad_(requires_grad=False).eval()
@@ -107,10 +111,11 @@ class LocalizerNet(nn.Module):
         if self.crop_head is not None:
             boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
             logits = self.crop_head(self.crop_features(frames, expanded(boxes)))
-        elif self.class_in_map:
-            logits = self.classifier.head(self.features_in_map(frames, features, map_logits))
         else:
-            logits = self.classifier.logits(frames, features)
+            last, maps = self.classifier.last(frames, features), foreground(map_logits)
+            logits = self.classifier.head(self._pooled(last, maps))
+            if self.names is not None:
+                logits = self.names(logits, last, self._view(last, maps))
         return MapsAndLogits(logits, map_logits, peaks, activations)
 
     def boxes(self, map_logits: Tensor, activations: Tensor, classes: Tensor) -> Tensor:
@@ -125,23 +130,46 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             if not self.class_in_map:
                 return self.classifier.pooled(self.classifier.last(frames))
-            features = self.classifier.encoder(frames)
-            return self.features_in_map(frames, features, self.decode(frames, features))
+            return self._pooled(*self._last_and_maps(frames))
 
-    def features_in_map(self, frames: Tensor, features: list[Tensor], map_logits: Tensor) -> Tensor:
-        """(B, C): the features f of frames (B, 3, H, W), weighted by their map S (docs/method/classifier.md).
+    def evidence(self, frames: Tensor) -> Tensor:
+        """What the names of ImageNet's classes say of frames (B, 3, H, W): (B, K), :meth:`ImagenetNames.evidence`."""
+        assert self.names is not None
+        with torch.no_grad():
+            last, maps = self._last_and_maps(frames)
+            return self.names.evidence(last, self._view(last, maps))
 
-        With ``large``, k f + (1 − k) g with the features g of the whole frame and the larger side k of the object in
-        0–1, max(mean over x of max over y of S, mean over y of max over x of S).
+    def _last_and_maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.classifier.encoder(frames)
+        return self.classifier.last(frames, features), foreground(self.decode(frames, features))
+
+    def _pooled(self, last: Tensor, maps: Tensor) -> Tensor:
+        """Input of the head, (B, C), from the last feature map (B, C, h, w) and maps S (B, M, M).
+
+        With ``class_in_map``, the features f weighted by S (docs/method/classifier.md). With ``large``, k f + (1 − k) g
+        with the features g of the whole frame and the side k of the object.
         """
         with torch.no_grad():
-            last, maps = self.classifier.last(frames, features), foreground(map_logits)
-            inside = self.classifier.pooled(last, F.adaptive_avg_pool2d(maps[:, None], last.shape[-1]))
+            if not self.class_in_map:
+                return self.classifier.pooled(last)
+            inside = self.classifier.pooled(last, _like(last, maps))
             if self.class_in_map != "large":
                 return inside
-            side = torch.maximum(maps.amax(1).mean(1), maps.amax(2).mean(1))[:, None]
+            side = _side(maps)[:, None]
             mixed = side * inside + (1 - side) * self.classifier.pooled(last)
             return F.normalize(mixed, dim=1) if self.classifier.normalize else mixed
+
+    def _view(self, last: Tensor, maps: Tensor) -> Tensor:
+        """Weights (B, 1, h, w) of sum 1 of the cells that the class is read from, as :meth:`_pooled` weights them."""
+        everywhere = torch.ones_like(last[:, :1]) / (last.shape[2] * last.shape[3])
+        if not self.class_in_map:
+            return everywhere
+        small = _like(last, maps)
+        inside = small / small.sum((2, 3), keepdim=True).clamp(min=LEAST_WEIGHT)
+        if self.class_in_map != "large":
+            return inside
+        side = _side(maps)[:, None, None, None]
+        return side * inside + (1 - side) * everywhere
 
     def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:
         """Input of the crop head, (B, C): pooled features, of norm 1, of frames (B, 3, H, W) cut to boxes (B, 4)."""
@@ -198,6 +226,16 @@ def foreground(map_logits: Tensor) -> Tensor:
     if map_logits.shape[1] == 1:
         return torch.sigmoid(map_logits[:, 0].float())
     return torch.sigmoid(map_logits[:, 1].float() - map_logits[:, 0].float())
+
+
+def _like(last: Tensor, maps: Tensor) -> Tensor:
+    """Maps (B, M, M) as (B, 1, h, w), the cells of a last feature map."""
+    return F.adaptive_avg_pool2d(maps[:, None], last.shape[-1]).to(last.dtype)
+
+
+def _side(maps: Tensor) -> Tensor:
+    """Larger side (B,) of the object in 0–1, max(mean over x of max over y of S, mean over y of max over x of S)."""
+    return torch.maximum(maps.amax(1).mean(1), maps.amax(2).mean(1))
 
 
 def object_boxes(maps: Tensor, activations: Tensor) -> Tensor:

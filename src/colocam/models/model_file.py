@@ -19,6 +19,7 @@ from colocam.config import Backbone
 from colocam.config.card import Card, read_card
 from colocam.errors import ColocamError
 from colocam.models.classifier import Classifier, Encoder
+from colocam.models.imagenet_names import ImagenetNames
 from colocam.models.localizer_net import LocalizerNet
 from colocam.models.resnet import is_plain_resnet
 from colocam.utils.files import stored, write_json
@@ -73,6 +74,8 @@ def load_model(folder: Path) -> Model:
 def _network(card: Card) -> LocalizerNet:
     backbone = card.backbone.model_copy(update={"pretrained": False, "weights": None})
     classifier = Classifier(backbone, len(card.tags), size=card.class_size, normalize=card.normalize)
+    width = card.imagenet
+    names = None if width is None else ImagenetNames(classifier.encoder.channels[-1], width, card.tags)
     return LocalizerNet(
         classifier,
         card.decoder,
@@ -80,6 +83,7 @@ def _network(card: Card) -> LocalizerNet:
         crop_head=card.crop_head,
         class_in_map=card.class_in_map,
         prior=card.prior_decoder,
+        names=names,
     )
 
 
@@ -132,9 +136,11 @@ def fill(net: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     if any(weight.is_meta for weight in planned.values()):
         net.load_state_dict({name: tensors[name].to(weight.dtype) for name, weight in planned.items()}, assign=True)
         net.to(memory_format=torch.channels_last)  # as it was built
-        for encoder in net.modules():
-            if isinstance(encoder, Encoder):
-                encoder.normalize()
+        for part in net.modules():
+            if isinstance(part, Encoder):
+                part.normalize()
+            elif isinstance(part, ImagenetNames):
+                part.connect(part.tags)
     else:
         net.load_state_dict(tensors)
 

@@ -19,9 +19,11 @@ import timm
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from colocam.config import Backbone
 from colocam.errors import ColocamError, first_line, suggest
+from colocam.models.imagenet_names import CLASSES
 from colocam.utils.extensions import HOW
 from colocam.utils.files import stored
 
@@ -162,6 +164,27 @@ def _is_plain(value: object, depth: int = 0) -> bool:
             return within and all(_is_plain(one, depth + 1) for one in value)
         case _:
             return False
+
+
+def imagenet_layers(backbone: Backbone, path: Path) -> tuple[nn.Conv2d | None, nn.Linear]:
+    """What follows the encoder in a file of weights trained on ImageNet: a convolution with ReLU6, or none; classes."""
+    network = create(backbone.model_copy(update={"pretrained": False, "weights": None}))
+    classes, conv, norm = network.get_classifier(), getattr(network, "conv_head", None), getattr(network, "bn2", None)
+    known = isinstance(classes, nn.Linear) and classes.out_features == CLASSES
+    if not known or (conv is not None and type(getattr(norm, "act", None)) is not nn.ReLU6):
+        raise ColocamError(
+            f"classifier.imagenet: the layers of '{backbone.name}' after its last feature map are none that colocam "
+            "reads: use a ResNet or an EfficientNet-Lite, or leave classifier.imagenet out"
+        )
+    load_weights(network, path)
+    if conv is None:
+        return None, classes
+    assert norm is not None
+    folded = nn.Conv2d(conv.in_channels, conv.out_channels, 1)
+    folded.weight, folded.bias = fuse_conv_bn_weights(
+        conv.weight, conv.bias, norm.running_mean, norm.running_var, norm.eps, norm.weight, norm.bias
+    )
+    return folded, classes
 
 
 def load_weights(network: nn.Module, path: Path | None) -> None:

@@ -88,7 +88,7 @@ def fit_frozen(run: Run, clips: Sequence[CachedClip], validator: Validator, jour
             images = _changed(classifier.class_frames(resized_crop(loaded["frames"], loaded["crops"], size)), loaded)
         return classifier.pooled(classifier.encoder(images)[-1])
 
-    samples = _training_frames(config, clips, tags)
+    samples = training_frames(config, clips, tags)
     names, penalty = ("classifier", "classifier views"), config.classifier.penalty
     steps = _fit_head(classifier.head, names, samples, config, folder, crops, encode, penalty, journal)
     result = validator.classifier(classifier)
@@ -116,7 +116,7 @@ def fit_crop_head(run: Run, net: LocalizerNet, clips: Sequence[CachedClip], fold
         head.load_state_dict(saved[0])
         return
     kept.mkdir(parents=True, exist_ok=True)
-    samples = _training_frames(run.config, clips, run.catalogue.tags)
+    samples = training_frames(run.config, clips, run.catalogue.tags)
     boxes = _boxes(net, samples, size, head.weight.device)
 
     def crops(view: int, rows: slice, rng: torch.Generator) -> Tensor:
@@ -233,7 +233,7 @@ def _changed(images: Tensor, loaded: Tensors) -> Tensor:
     return jitter(blur(images, loaded["blurs"], BLUR), loaded["jitter"])
 
 
-def _training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence[str]) -> Samples:
+def training_frames(config: Config, clips: Sequence[CachedClip], tags: Sequence[str]) -> Samples:
     """Evenly spaced frames of the central window of each clip."""
     chosen = []
     for clip in clips:

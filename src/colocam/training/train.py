@@ -23,6 +23,7 @@ from colocam.models.localizer_net import check_frames
 from colocam.models.model_file import save_model
 from colocam.run import Run, create_run, untrained
 from colocam.temporal.presence import Calibration
+from colocam.training.class_names import with_names
 from colocam.training.distributed import alone, first, joined, require_same, world
 from colocam.training.frozen_encoder import fit_crop_head
 from colocam.training.keep_start import (
@@ -267,6 +268,8 @@ def _save_model(
             head, model = False, best(class_in_map=in_map)
     if asked == "auto" and not head and not reading_helps(model, validator):
         model = best()
+    if not head:
+        model = with_names(run, model, clips, validator)
     save_model(run.model_folder(method), model)
     say_color_mean(run, method, model.card)
 

@@ -72,6 +72,8 @@ def grown_model(model: Model, tags: tuple[str, ...]) -> Model:
     net.classifier.head = _grown(net.classifier.head, more)
     if net.crop_head is not None:
         net.crop_head = _grown(net.crop_head, more)
+    if net.names is not None:
+        net.names.grown(tags)
     own = card.class_thresholds and (*card.class_thresholds, *[card.threshold] * more)
     return Model(net, card.model_copy(update={"tags": tags, "class_thresholds": own}))
 
