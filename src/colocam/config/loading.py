@@ -17,7 +17,8 @@ import yaml
 from pydantic import ValidationError
 
 from colocam.config.explain import explain
-from colocam.config.schema import Config, merge
+from colocam.config.merging import merge
+from colocam.config.schema import Config
 from colocam.errors import ColocamError, suggest
 from colocam.utils.files import stored, write_text
 from colocam.utils.progress import say

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from colocam.config.explain import explain, require_registered
+from colocam.config.merging import merge
 from colocam.config.number_types import Count, Focus, Fraction, NonNegative, Positive, Side, Width
 from colocam.types import MOST_LOOKS, ColorMean, ReadInMap
 
@@ -174,10 +175,8 @@ class ClassifierStage(Optimization):
 
     @model_validator(mode="after")
     def _keeps_its_encoder(self) -> "ClassifierStage":
-        if self.imagenet is not None and self.fit != "logistic":
-            raise ValueError(
-                "classifier.imagenet needs an encoder that stays as loaded: set classifier.fit to logistic"
-            )
+        if self.imagenet and self.fit == "sgd":
+            raise ValueError("classifier.imagenet needs the encoder as it was loaded: set classifier.fit to logistic")
         return self
 
     @property
@@ -196,8 +195,7 @@ class Seeds(Section):
     foreground_top: Fraction = 0.7
     """Share of the region's pixels, those with the highest CAM, that foreground seeds are sampled from."""
     background_bottom: Fraction | None = 0.1
-    """Share of the frame's pixels, those with the lowest CAM, that background seeds are sampled from; null: all pixels
-    outside the region."""
+    """Share of the frame's pixels, of the lowest CAM, for background seeds; null: all pixels outside the region."""
     foreground: Count = 1000
     """Foreground pixels per frame and step, sampled in proportion to the CAM."""
     background: Count = 1000
@@ -277,8 +275,7 @@ class LocalizerStage(Optimization):
     teacher: Path | None = None
     """Run folder of a trained model with the same tags, which replaces the first round (docs/method/teacher.md)."""
     prior: Path | None = None
-    """ONNX file of a network of which a second decoder learns what stands out, to weigh the maps
-    (docs/method/prior.md)."""
+    """ONNX file of a network of which a second decoder learns what stands out (docs/method/prior.md)."""
     prior_width: Fraction = 0.5
     """Channels of this second decoder, relative to those of the decoder."""
     jitter: NonNegative = 0.0
@@ -395,19 +392,9 @@ class Config(Section):
 
     def stage1(self) -> "Config":
         """This configuration with everything that stage 1 does not read at its default."""
-        default = Config()
-        return self.model_copy(update={"methods": (), "localizer": default.localizer, "clip": default.clip})
+        return self.model_copy(update={"methods": (), "localizer": LocalizerStage(), "clip": ClipModel()})
 
     def stage2(self, method: str) -> LocalizerStage:
         """The section ``localizer`` with the settings of ``METHODS[method]``."""
         merged = merge(self.localizer.model_dump(mode="json"), METHODS[method].settings)
         return LocalizerStage.model_validate_json(json.dumps(merged))  # JSON has lists for tuples, as YAML has
-
-
-def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with the values of ``changes``; nested mappings are merged key by key."""
-    merged = dict(base)
-    for key, value in changes.items():
-        old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return merged
