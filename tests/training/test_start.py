@@ -26,7 +26,7 @@ from colocam.training.start import adopted, default_preset, start_folder
 
 ROOT = Path(__file__).parents[2]
 READY = ROOT / "models" / DEFAULT
-MOST_BYTES = 22_000_000
+MOST_BYTES = 25_000_000
 
 
 def frames_of_the_readme(side):
