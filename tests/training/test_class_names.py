@@ -13,6 +13,7 @@ from colocam.models.timm_networks import create, imagenet_layers
 from colocam.run import open_run
 from colocam.training import class_names
 from colocam.training.frozen_encoder import balance, training_frames
+from colocam.training.validation import Validator
 from tests.helpers.small_runs import TINY
 
 
@@ -84,12 +85,8 @@ def test_held_out_tags_are_asked_with_and_without_them(named, monkeypatch):
     samples = training_frames(run.config, run.clips("val"), run.catalogue.tags)
     frames, classes = samples.read(slice(None), model.card.size, run.device)
     names = model.net.names
-
-    class OfSamples:
-        device, sizes = run.device, run.config.frames
-
-    OfSamples.samples = samples
-    before, after = asked(model.net, OfSamples)
+    held_out = Validator(samples, None, run.catalogue.tags, run.config.frames, run.device)
+    before, after = asked(model.net, held_out)
     assert model.net.names is names
     with torch.inference_mode():
         entropy = torch.nn.functional.cross_entropy(model.net(frames).class_logits, classes)

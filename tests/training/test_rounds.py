@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from colocam import evaluate
+from colocam.config import read_config
 from colocam.errors import ColocamError, InterruptedRunError
 from colocam.models import localizer_net
 from colocam.models.model_file import load_model
@@ -17,6 +18,7 @@ from colocam.training import keep_start, validation
 from colocam.training import own_labels as labels_module
 from colocam.training.own_labels import FOREGROUND, UNKNOWN
 from colocam.training.rounds import best_model
+from colocam.training.validation import Validator
 from tests.helpers.lessons import read_class_in_map
 
 
@@ -110,7 +112,8 @@ def test_the_map_is_read_unless_held_out_tags_are_much_less_likely(helps, own_ru
     lost = -float(gain.amin(1).mean())
     assert lost > 0
     samples = SimpleNamespace(batches=lambda *_: [(frames, gain.argmin(1))])
-    validator = SimpleNamespace(samples=samples, device=torch.device("cpu"))
+    sizes = read_config(own_run / "config.yaml").frames
+    validator = Validator(samples, None, model.card.tags, sizes, torch.device("cpu"))
     monkeypatch.setattr(keep_start, "MARGIN", lost + (0.01 if helps else -0.01))
     assert keep_start.reading_helps(model, validator) == helps
 

@@ -1,6 +1,7 @@
 """Random crops, flips, color changes and blur of whole batches, on the batch's device."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -67,8 +68,7 @@ def resized_crop(frames: Tensor, crops: Tensor, size: int) -> Tensor:
     left, top, width, height, mirrored = crops.unbind(1)
     none = torch.zeros_like(left)
     rows = [-mirrored * width, none, 2 * left + width - 1, none, height, 2 * top + height - 1]
-    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), [*frames.shape[:2], size, size], align_corners=False)
-    return F.grid_sample(frames.float(), grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return _sampled(frames, rows, size, "border")
 
 
 def sample_places(batch: int, smallest: float, generator: torch.Generator) -> Tensor:
@@ -87,8 +87,14 @@ def placed(images: Tensor, places: Tensor, size: int) -> Tensor:
     side, x, y, mirrored = places.unbind(1)
     none = torch.zeros_like(side)
     rows = [mirrored / side, none, -mirrored * x / side, none, 1 / side, -y / side]
-    grid = F.affine_grid(torch.stack(rows, dim=1).view(-1, 2, 3), [*images.shape[:2], size, size], align_corners=False)
-    return F.grid_sample(images.float(), grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return _sampled(images, rows, size, "zeros")
+
+
+def _sampled(images: Tensor, entries: Sequence[Tensor], size: int, padding: str) -> Tensor:
+    """Sample (B, C, R, R) images by the 6 entries (B,) of the matrix of ``F.affine_grid``: (B, C, size, size)."""
+    matrices = torch.stack([*entries], dim=1).view(-1, 2, 3)
+    grid = F.affine_grid(matrices, [*images.shape[:2], size, size], align_corners=False)
+    return F.grid_sample(images.float(), grid, mode="bilinear", padding_mode=padding, align_corners=False)
 
 
 def sample_blurs(batch: int, most: float, generator: torch.Generator) -> Tensor:

@@ -85,6 +85,8 @@ def export_onnx(run: str | Path, out: str | Path, *, half: bool = False, int8: s
     model = load_model(Path(run))
     if sum(value.nbytes for value in model.net.state_dict().values()) > MOST_BYTES:
         raise ColocamError(f"the weights in {run} exceed the 2 GiB that an ONNX file can hold: use the run folder")
+    if model.net.names is not None:
+        model.net.names.forget_others()
     examples = None if int8 is None else _examples(Path(int8), model.card.size)
     proto = to_onnx(model)
     if examples is not None:
@@ -162,8 +164,6 @@ def to_onnx(model: Model) -> "onnx.ModelProto":
     except ImportError as error:
         raise not_installed(error, "export-model", "onnx") from error
     size, name = model.card.size, model.card.backbone.name
-    if model.net.names is not None:
-        model.net.names.forget_others()
     for part in model.net.modules():
         if getattr(part, "inplace", False):  # PyTorch takes twice as long to write ReLU6 in place, which Lite0 has
             part.inplace = False  # type: ignore[assignment]

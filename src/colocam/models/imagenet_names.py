@@ -46,9 +46,9 @@ _ALSO = {
     "bull": "cow", "couch": "sofa", "tv": "television", "fridge": "refrigerator", "lorry": "truck",
     "hippo": "hippopotamus",
     "fire truck": "fire engine", "hen": "chicken", "puppy": "dog", "kitten": "cat", "streetcar": "tram", "mug": "cup",
-    "telephone": "phone", "cab": "taxi", "alligator": "crocodile", "pickup": "truck", "mouse": "", "bike": "",
+    "telephone": "phone", "cab": "taxi", "alligator": "crocodile", "pickup": "truck",
 }  # fmt: skip
-"""Other words; an empty one has several meanings."""
+"""Other words."""
 
 
 def _table(text: str) -> dict[str, tuple[int, ...]]:

@@ -53,6 +53,18 @@ class MapsAndLogits(NamedTuple):
     activations: Tensor
 
 
+class Place(NamedTuple):
+    """Where in a frame the class is read.
+
+    Attributes:
+        cells: (B, 1, h, w), the map, pooled to the cells of the last feature map.
+        side: (B,), side of the object in 0–1; None: the whole frame does not count.
+    """
+
+    cells: Tensor
+    side: Tensor | None
+
+
 class LocalizerNet(nn.Module):
     """Frames → class logits and map logits in one pass; only the decoder is trained.
 
@@ -63,7 +75,7 @@ class LocalizerNet(nn.Module):
         crop_head: read the class from a crop around the object, by a head of its own, instead of from the whole frame
             (:func:`object_boxes`).
         class_in_map: read the class from features that are weighted by the map, instead of from the whole frame;
-            ``large``: from both, see :meth:`features_in_map`.
+            ``large``: from both (docs/method/classifier.md).
         prior: channels of a second decoder, whose maps weigh those of the first (:mod:`colocam.models.prior_decoder`);
             None: there is none.
         names: reads the class also by the names of ImageNet's classes; None: nothing does. There is no crop head then.
@@ -112,10 +124,11 @@ class LocalizerNet(nn.Module):
             boxes = self.boxes(map_logits, activations, self.classifier.read(last).argmax(1))
             logits = self.crop_head(self.crop_features(frames, expanded(boxes)))
         else:
-            last, maps = self.classifier.last(frames, features), foreground(map_logits)
-            logits = self.classifier.head(self._pooled(last, maps))
+            last = self.classifier.last(frames, features)
+            place = self._place(last, map_logits)
+            logits = self.classifier.head(self._pooled(last, place))
             if self.names is not None:
-                logits = self.names(logits, last, self._view(last, maps))
+                logits = self.names(logits, last, self._weights(last, place))
         return MapsAndLogits(logits, map_logits, peaks, activations)
 
     def boxes(self, map_logits: Tensor, activations: Tensor, classes: Tensor) -> Tensor:
@@ -130,45 +143,54 @@ class LocalizerNet(nn.Module):
         with torch.no_grad():
             if not self.class_in_map:
                 return self.classifier.pooled(self.classifier.last(frames))
-            return self._pooled(*self._last_and_maps(frames))
+            return self._pooled(*self._last_and_place(frames))
 
     def evidence(self, frames: Tensor) -> Tensor:
         """What the names of ImageNet's classes say of frames (B, 3, H, W): (B, K), :meth:`ImagenetNames.evidence`."""
         assert self.names is not None
         with torch.no_grad():
-            last, maps = self._last_and_maps(frames)
-            return self.names.evidence(last, self._view(last, maps))
+            last, place = self._last_and_place(frames)
+            return self.names.evidence(last, self._weights(last, place))
 
-    def _last_and_maps(self, frames: Tensor) -> tuple[Tensor, Tensor]:
+    def _last_and_place(self, frames: Tensor) -> tuple[Tensor, Place | None]:
         features = self.classifier.encoder(frames)
-        return self.classifier.last(frames, features), foreground(self.decode(frames, features))
+        last = self.classifier.last(frames, features)
+        return last, self._place(last, self.decode(frames, features))
 
-    def _pooled(self, last: Tensor, maps: Tensor) -> Tensor:
-        """Input of the head, (B, C), from the last feature map (B, C, h, w) and maps S (B, M, M).
+    def _place(self, last: Tensor, map_logits: Tensor) -> Place | None:
+        """Where the class is read in the last feature map (B, C, h, w); None: everywhere."""
+        if not self.class_in_map:
+            return None
+        with torch.no_grad():
+            maps = foreground(map_logits)
+            return Place(_like(last, maps), _side(maps) if self.class_in_map == "large" else None)
+
+    def _pooled(self, last: Tensor, place: Place | None) -> Tensor:
+        """Input of the head, (B, C), from the last feature map (B, C, h, w).
 
         With ``class_in_map``, the features f weighted by S (docs/method/classifier.md). With ``large``, k f + (1 − k) g
         with the features g of the whole frame and the side k of the object.
         """
         with torch.no_grad():
-            if not self.class_in_map:
+            if place is None:
                 return self.classifier.pooled(last)
-            inside = self.classifier.pooled(last, _like(last, maps))
-            if self.class_in_map != "large":
+            inside = self.classifier.pooled(last, place.cells)
+            if place.side is None:
                 return inside
-            side = _side(maps)[:, None]
+            side = place.side[:, None]
             mixed = side * inside + (1 - side) * self.classifier.pooled(last)
             return F.normalize(mixed, dim=1) if self.classifier.normalize else mixed
 
-    def _view(self, last: Tensor, maps: Tensor) -> Tensor:
+    @staticmethod
+    def _weights(last: Tensor, place: Place | None) -> Tensor:
         """Weights (B, 1, h, w) of sum 1 of the cells that the class is read from, as :meth:`_pooled` weights them."""
         everywhere = torch.ones_like(last[:, :1]) / (last.shape[2] * last.shape[3])
-        if not self.class_in_map:
+        if place is None:
             return everywhere
-        small = _like(last, maps)
-        inside = small / small.sum((2, 3), keepdim=True).clamp(min=LEAST_WEIGHT)
-        if self.class_in_map != "large":
+        inside = place.cells / place.cells.sum((2, 3), keepdim=True).clamp(min=LEAST_WEIGHT)
+        if place.side is None:
             return inside
-        side = _side(maps)[:, None, None, None]
+        side = place.side[:, None, None, None]
         return side * inside + (1 - side) * everywhere
 
     def crop_features(self, frames: Tensor, boxes: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 Tests: tests/training/test_class_names.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -54,13 +54,13 @@ def with_names(run: Run, model: Model, clips: Sequence[CachedClip], validator: V
 @torch.inference_mode()
 def likelihoods(net: LocalizerNet, validator: Validator) -> tuple[float, float]:
     """Cross-entropy of the tags of the held-out frames without the names of a network, and with them."""
-    names, losses = net.names, []
-    for frames, classes in validator.samples.batches(validator.sizes.crop, validator.device):
-        read = []
+    names = net.names
+
+    def read(frames: Tensor) -> Iterator[Tensor]:
         for net.names in (None, names):
-            read.append(F.cross_entropy(net(frames).class_logits.float(), classes, reduction="none"))
-        losses.append(torch.stack(read))
-    before, after = torch.cat(losses, 1).mean(1).tolist()
+            yield net(frames).class_logits
+
+    before, after = validator.entropies(read)
     return before, after
 
 

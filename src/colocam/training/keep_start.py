@@ -162,11 +162,8 @@ def reading_helps(model: Model, validator: Validator) -> bool:
         model: has a crop head, or reads the class in the map.
         validator: has the frames.
     """
-    net, losses = model.net.to(validator.device).eval(), list[Tensor]()
-    for frames, classes in validator.samples.batches(model.card.size, validator.device):
-        read = net(frames).class_logits, net.classifier.logits(frames)
-        losses.append(torch.stack([F.cross_entropy(logits.float(), classes, reduction="none") for logits in read]))
-    object_alone, whole = torch.cat(losses, 1).mean(1).tolist()
+    net = model.net.to(validator.device).eval()
+    object_alone, whole = validator.entropies(lambda frames: (net(frames).class_logits, net.classifier.logits(frames)))
     where = "from crops" if model.card.crop_head else "in maps"
     say(f"class: cross-entropy of held-out tags {object_alone:.2f} read {where}, {whole:.2f} from whole frames")
     return bool(object_alone <= whole + (0.0 if model.card.crop_head else MARGIN))

@@ -1,6 +1,6 @@
 """Measure a model on the validation frames after each epoch: with boxes if there are some, else with tags and maps."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -64,6 +64,16 @@ class Validator:
         maps = self._maps(cam_mapper(partial(extract, self.cam, classifier), self.sizes.map_side))
         _, corloc = self._choose(maps, self.boxes)
         return Validation({"best": -loss, "cam": corloc}, {"loss": loss, "accuracy": accuracy, "corloc": corloc})
+
+    @torch.inference_mode()
+    def entropies(self, read: Callable[[Tensor], Iterable[Tensor]]) -> list[float]:
+        """Cross-entropy of the tags, mean over the frames, for each of the logits (B, K) that ``read`` gives."""
+        losses = []
+        for frames, classes in self._batches():
+            parts = [F.cross_entropy(logits.float(), classes, reduction="none") for logits in read(frames)]
+            losses.append(torch.stack(parts))
+        means: list[float] = torch.cat(losses, 1).mean(1).tolist()
+        return means
 
     @torch.inference_mode()
     def accuracy(self, classifier: Classifier) -> float:
